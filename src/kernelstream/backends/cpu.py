@@ -1,0 +1,156 @@
+"""Learning and scoring on the CPU: kernel blocks by matrix products, then the loop over the rows.
+
+A backend is these functions; another one has the same names.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from kernelstream.compiled import entry_point
+from kernelstream.learner.learn import Tile, Trail, learn_tile
+from kernelstream.learner.model import Learner
+from kernelstream.learner.predict import coefficients, raw_scores, scores_of
+from kernelstream.learner.state import copy_into, snapshot
+
+__all__ = ["BadRow", "all_or_nothing", "learn", "learn_row", "score_row", "scores"]
+
+_PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of predict
+_LARGEST_KERNEL = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e30}
+
+
+class BadRow(ValueError):
+    """A row that cannot be learned. The model is as it was before the call that brought it."""
+
+    def __init__(self, row: int, reason: str):
+        super().__init__(f"row {row} was refused: {reason}")
+        self.row = row
+        self.reason = reason
+
+    def __reduce__(self) -> tuple:
+        return BadRow, (self.row, self.reason)
+
+
+def learn(
+    learner: Learner, X: np.ndarray, y: np.ndarray, weight: np.ndarray, tile_rows: int | None = None
+) -> Trail:
+    """Learn the rows of X in order; return what happened at each.
+
+    A `BadRow` leaves the rows before it learned, unless this runs under `all_or_nothing`.
+    `tile_rows`, up to `STAGED_ROWS`, is how many rows share a matrix product: it changes the
+    speed, not the result.
+    """
+    numbers = learner.points.kernel.numbers(X)
+    _refuse_large(learner, X, numbers)
+    trail = _new_trail(len(X), learner.n_outputs)
+    start = 0
+    while start < len(X):
+        stop = min(len(X), start + (tile_rows or _tile_rows(learner)))
+        rows = slice(start, stop)
+        done = _learn_rows(
+            learner, X[rows], numbers[rows], y[rows], weight[rows],
+            Trail(*(column[rows] for column in trail)), start,
+        )  # fmt: skip
+        if done < stop - start:
+            raise BadRow(start + done, "the step it asks for is too large to be represented")
+        start = stop
+    return trail
+
+
+def learn_row(learner: Learner, x: np.ndarray, y: float) -> Trail:
+    """Learn one row: `learn` without what only blocks need."""
+    X = x.reshape(1, -1)
+    numbers = learner.points.kernel.numbers(X)
+    _refuse_large(learner, X, numbers)
+    trail = _new_trail(1, learner.n_outputs)
+    if not _learn_rows(learner, X, numbers, np.full(1, y), _ONE, trail, 0):
+        raise BadRow(0, "the step it asks for is too large to be represented")
+    return trail
+
+
+def scores(learner: Learner, X: np.ndarray) -> np.ndarray:
+    """The scores f(x) + b of every row, of shape (rows, outputs)."""
+    alpha = coefficients(learner.state)
+    result = np.empty((len(X), learner.n_outputs))
+    numbers = learner.points.kernel.numbers(X)
+    _refuse_large(learner, X, numbers)
+    for start in range(0, len(X), _PREDICT_ROWS):
+        rows = slice(start, start + _PREDICT_ROWS)
+        block = np.empty((learner.n_points, len(X[rows])), learner.dtype)
+        learner.points.block(learner.n_points, X[rows], numbers[rows], block)
+        result[rows] = scores_of(alpha, block).T
+    result += learner.state.intercept.b
+    return result
+
+
+def score_row(learner: Learner, x: np.ndarray) -> np.ndarray:
+    """The scores of one row, of shape (outputs,)."""
+    n = learner.n_points
+    X = x.reshape(1, -1)
+    numbers = learner.points.kernel.numbers(X)
+    _refuse_large(learner, X, numbers)
+    block = np.empty((n, 1), learner.dtype)
+    learner.points.block(n, X, numbers, block)
+    return scores_of(coefficients(learner.state), block)[:, 0] + learner.state.intercept.b
+
+
+_ONE = np.ones(1)
+
+
+def _new_trail(n: int, n_outputs: int) -> Trail:
+    return Trail(
+        slot=np.empty(n, np.int64), scores=np.empty((n, n_outputs)), loss=np.empty(n),
+        eta=np.empty(n), margin=np.empty(n), n_points=np.empty(n, np.int64),
+    )  # fmt: skip
+
+
+def _tile_rows(learner: Learner) -> int:
+    # The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
+    # poor matrix products. Measured, the two meet at a fifth.
+    return max(32, min(256, learner.n_points // 5))
+
+
+def _refuse_large(learner: Learner, X: np.ndarray, numbers: np.ndarray) -> None:
+    """Refuse rows whose kernel values would overflow."""
+    magnitude = learner.points.kernel.magnitude(numbers)
+    # max() is NaN where any entry is, and then not below the limit either
+    if not magnitude.max(initial=0.0) <= _LARGEST_KERNEL[learner.dtype]:
+        row = int(np.flatnonzero(~(magnitude <= _LARGEST_KERNEL[learner.dtype]))[0])
+        if np.isfinite(X[row]).all():
+            raise BadRow(row, "it is so large that its kernel values would overflow: scale it down")
+        raise BadRow(row, "it contains NaN or infinity: leave it out or fill it in")
+
+
+def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
+    """One tile: kernel blocks, the loop, and the rows that became points."""
+    learner.make_room(len(X))
+    n = learner.n_points
+    k = learner.points.block_with_rows(n, X, numbers)
+    if not learner.points.kernel.is_bounded_by_numbers and not np.isfinite(k).all():
+        raise BadRow(first, f"{learner.points.kernel!r} is not finite for it or for a row after it")
+    raw_f, raw_v = raw_scores(learner.state, k[:n])
+    arguments = learner.model, learner.state, Tile(k, n, raw_f, raw_v, y, weight), trail
+    if learner.compiled is None:  # the types of these four never change in a learner's life
+        learner.compiled = entry_point(learn_tile, *arguments)
+    done = learner.compiled(*arguments)
+    learner.points.write(trail.slot[:done], X, numbers)
+    return int(done)
+
+
+@contextmanager
+def all_or_nothing(learner: Learner) -> Iterator[None]:
+    """Undo everything that the block under this context has learned, if it fails half way."""
+    state, points, n_slots = learner.state, learner.points, learner.n_slots
+    saved = snapshot(state)
+    points.journal = []
+    try:
+        yield
+    except BaseException:
+        points.undo()
+        points.n_slots = n_slots
+        copy_into(state, saved)
+        learner.state = state
+        raise
+    finally:
+        points.journal = None

@@ -1,0 +1,73 @@
+"""Compilation, cached on disk so that a second process starts warm.
+
+Numba notices an edit of the compiled function's own file only, while our rules live in other files.
+So the cache folder carries a hash of the whole package's source.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+
+__all__ = ["compiled", "entry_point"]
+
+
+def _source_hash() -> str:
+    package = Path(__file__).resolve().parent
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _cache_folder() -> Path | None:
+    """A folder that can be written, the user's own if possible; None: compile in every process."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    home = os.environ.get("XDG_CACHE_HOME")
+    candidates = [
+        Path(chosen) if chosen else None,
+        Path(home) if home else Path("~/.cache").expanduser(),
+        Path(tempfile.gettempdir()) / f"kernelstream-{os.environ.get('USER', 'user')}",
+    ]
+    name = _source_hash()
+    for candidate in candidates:
+        if candidate is None:
+            continue
+        folder = candidate / "kernelstream" / name
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(folder, os.W_OK):
+            return folder
+    return None
+
+
+_FOLDER = _cache_folder()
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """``numba.njit`` with the package's own cache folder; ``.py_func`` is the plain function."""
+    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
+    if _FOLDER is not None:
+        numba.config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]  # read while decorating
+    try:
+        return numba.njit(cache=_FOLDER is not None, error_model="numpy")(function)
+    finally:
+        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+
+
+def entry_point(function: Any, *arguments: Any) -> Callable[..., Any]:
+    """The machine code of a compiled function for arguments of just these types.
+
+    Calling it skips finding out the types, which for our nested records takes longer than a step.
+    The caller answers for never passing other types.
+    """
+    signature = tuple(numba.typeof(argument) for argument in arguments)
+    function.compile(signature)
+    return function.overloads[signature].entry_point

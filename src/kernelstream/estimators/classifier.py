@@ -1,0 +1,353 @@
+"""Classification, binary and multiclass."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import column_or_1d
+
+from kernelstream.backends import cpu
+from kernelstream.estimators.base import KernelEstimator
+from kernelstream.estimators.files import Saveable
+from kernelstream.estimators.labels import Labels
+from kernelstream.learner.learn import Trail
+
+__all__ = ["KernelClassifier"]
+
+
+def _has_probabilities(model: "KernelClassifier") -> bool:
+    if model.loss != "log_loss":
+        raise AttributeError(
+            f"predict_proba is not available with loss={model.loss!r}: use loss='log_loss'."
+        )
+    return True
+
+
+class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
+    """An online kernel classifier that sets its own step size.
+
+    By default this is SVMD: a support vector machine trained by stochastic gradient descent in the
+    kernel's function space, whose step size adapts by stochastic meta-descent. Row by row
+
+        f <- (1 - eta c) f - eta xi k(x, .)        (28)
+        eta <- eta max(1/2, 1 - mu <g, v>)         (33)
+
+    It learns from blocks of any size, with the same result as row by row.
+
+    Parameters
+    ----------
+    kernel : str, kernel object or callable, default="rbf"
+        "rbf", "poly", "linear", "laplacian", a part of `kernelstream.kernels`, or any function
+        ``k(X, Z) -> block``.
+    gamma : float, "auto" or "scale", default="auto"
+        Width of a kernel given by name. "auto" is 1 / n_features. "scale" is
+        1 / (n_features * X.var()); it needs the data and works in `fit` only.
+    degree, coef0 : int and float, default=3 and 0.0
+        Of the polynomial kernel given by name.
+    loss : {"hinge", "log_loss", "perceptron"}, default="hinge"
+        With one output a class, the multiclass form of each.
+    margin : float or margin part, default=1.0
+        How far the true label's score should be ahead.
+    nu : float in (0, 1), default=None
+        Short for ``margin=Nu(nu)``: move the margin until a share nu of the rows violates it.
+    step_size : {"smd", "sqrt_decay", "constant"}, float or step size part, default="smd"
+        A float is a constant step.
+    update : {"explicit"}, default="explicit"
+        How a gradient becomes coefficients.
+    budget : int, budget part or None, default=512
+        How many support vectors are kept; the oldest goes first. None: all.
+    C : float, default=1.0
+        Weight of the loss.
+    regularization : float, default=None
+        Weight c of half the squared norm of f. None: 1e-6, or 1 with nu, as in the papers.
+    fit_intercept : bool, default=False
+        Learn an offset for every output, each with its own step size.
+    n_epochs : int, default=1
+        Passes over the data in `fit`.
+    random_state : int, RandomState instance or None, default=None
+        None: `fit` takes the rows in the order given, as a stream. Otherwise it shuffles them in
+        every pass. `partial_fit` never shuffles.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels, declared ones sorted, then in the order in which they came.
+    n_seen_ : int
+        How many rows were learned.
+    step_size_, margin_ : float
+        Where the step size eta and the margin are now.
+    support_vectors_ : ndarray of shape (n_support_, n_features)
+    dual_coef_ : ndarray of shape (n_outputs, n_support_)
+    intercept_ : ndarray of shape (n_outputs,)
+    n_support_ : int
+    kernel_ : kernel object
+        The kernel with all its numbers.
+
+    Notes
+    -----
+    With exactly two classes declared (by `fit` or by ``classes=``) there is a single output and y is
+    coded -1 and +1; otherwise there is one output a class, and a class that turns up late exists
+    from its own row on.
+
+    References
+    ----------
+    Vishwanathan, Schraudolph, Smola: Step Size Adaptation in Reproducing Kernel Hilbert Space.
+    JMLR 7, 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from kernelstream import KernelClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = KernelClassifier(gamma=0.001)
+    >>> for start in range(0, 1500, 100):
+    ...     _ = model.partial_fit(X[start:start + 100], y[start:start + 100])
+    >>> model.n_seen_
+    1500
+    >>> bool(model.score(X[1500:], y[1500:]) > 0.9)
+    True
+    """
+
+    task = "classification"
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "auto",
+        degree: int = 3,
+        coef0: float = 0.0,
+        loss: str = "hinge",
+        margin: Any = 1.0,
+        nu: float | None = None,
+        step_size: Any = "smd",
+        update: Any = "explicit",
+        budget: Any = 512,
+        C: float = 1.0,
+        regularization: float | None = None,
+        fit_intercept: bool = False,
+        n_epochs: int = 1,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.loss = loss
+        self.margin = margin
+        self.nu = nu
+        self.step_size = step_size
+        self.update = update
+        self.budget = budget
+        self.C = C
+        self.regularization = regularization
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelClassifier":
+        """Forget everything and learn all of X, in `n_epochs` passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        with self._unchanged_on_error():
+            X, y = self._rows(X, y, reset=True)
+            y = _as_labels(y)
+            weight = self._weights(sample_weight, X)
+            present = np.unique(y[weight > 0])
+            if len(present) < 2:
+                raise ValueError(
+                    f"y has only one class with a positive sample_weight, {present.tolist()!r}: "
+                    "a classifier needs at least two classes to fit. To begin a stream with a "
+                    "single class use partial_fit."
+                )
+            self._declare(X, np.unique(y), whole_data=True)
+            _, codes, _ = self._labels.including(y)
+            for order in self._epochs(len(X)):
+                self._learn(X[order], codes[order], weight[order])
+        return self
+
+    def partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+    ) -> "KernelClassifier":
+        """Learn the rows of a block, in order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like, default=None
+            All classes, where they are known, in the first call. Exactly two make a model with a
+            single output. Left out, classes come with the stream.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight zero is as good as absent.
+
+        Returns
+        -------
+        self
+        """
+        self._partial_fit(X, y, classes, sample_weight)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> list[Trail]:
+        with self._unchanged_on_error():
+            first = "_learner" not in self.__dict__
+            X, y = self._rows(X, y, reset=first)
+            y = _as_labels(y)
+            weight = self._weights(sample_weight, X)
+            if first:
+                self._declare(X, classes, whole_data=False)
+            elif classes is not None:
+                self._check_declared(classes)
+            learned = weight > 0  # a label that only comes without weight does not exist
+            labels, codes_learned, starts = self._labels.including(y[learned])
+            codes = np.zeros(len(y))
+            codes[learned] = codes_learned
+            starts = np.flatnonzero(learned)[starts].tolist()
+            trails = []
+            for start, stop in zip([0, *starts], [*starts, len(X)], strict=True):
+                if start in starts:  # a new class exists from its own row on
+                    self._learner.add_outputs(1)
+                rows = slice(start, stop)
+                trails.append(self._learn(X[rows], codes[rows], weight[rows]))
+            self._labels = labels
+        return trails
+
+    def _declare(self, X: np.ndarray, classes: Any, whole_data: bool) -> None:
+        self._labels = Labels(classes)
+        self._start(X, max(0, self._n_outputs()), self._labels.single_output, whole_data)
+
+    def _n_outputs(self) -> int:
+        return 1 if self._labels.single_output else len(self._labels)
+
+    def _check_declared(self, classes: Any) -> None:
+        declared = Labels(classes)
+        unknown = [name for name in declared.names if self._labels.code(name) is None]
+        if unknown:
+            raise ValueError(
+                f"classes={classes!r} is not what this model was first told: {unknown!r} is new. "
+                "Declare classes in the first call; later ones come with the stream."
+            )
+
+    def learn_one(self, x: np.ndarray, y: Any) -> "KernelClassifier":
+        """Learn one row: `partial_fit` without its overhead.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+        y : label
+
+        Returns
+        -------
+        self
+        """
+        code = self._labels.code(y) if "_learner" in self.__dict__ else None
+        if code is None:  # the first row, or a new class
+            return self.partial_fit(np.asarray(x).reshape(1, -1), np.asarray([y]))
+        cpu.learn_row(self._learner, self._row(x), code)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores: one a row for two classes (positive: the second), otherwise one a class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        scores = self._scores(X)
+        if self._labels.single_output:
+            return scores[:, 0]
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most likely label of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self._scores(X)
+        return self._labels.as_array()[self._labels.predicted(scores)]
+
+    def predict_one(self, x: np.ndarray) -> Any:
+        """The most likely label of one row, without the overhead of `predict`.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        label
+        """
+        scores = cpu.score_row(self._fitted(), self._row(x))
+        if self._labels.single_output:
+            return self._labels.names[int(scores[0] > 0.0)]
+        return self._labels.names[int(scores.argmax())]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes (22), with ``loss="log_loss"``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores = self._scores(X)
+        if self._labels.single_output:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return scores / scores.sum(axis=1, keepdims=True)
+
+    def _scores(self, X: Any) -> np.ndarray:
+        learner = self._fitted()
+        return cpu.scores(learner, self._rows(X))
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels."""
+        if "_labels" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")
+        return self._labels.as_array()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags
+
+
+def _as_labels(y: Any) -> np.ndarray:
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        if not np.isfinite(y).all():
+            raise ValueError("y contains NaN or infinity: leave these rows out.")
+        if (y != np.floor(y)).any():
+            odd = y[y != np.floor(y)][0]
+            raise ValueError(
+                f"Unknown label type: y contains {odd!r}, which is continuous. A classifier needs "
+                "labels; for numbers use KernelRegressor."
+            )
+    elif y.dtype.kind not in "biuOUS":
+        raise ValueError(f"Unknown label type: y has the type {y.dtype}. Give numbers or strings.")
+    return y

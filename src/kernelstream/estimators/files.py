@@ -1,0 +1,154 @@
+"""Models as files: what of an estimator goes into the header, and how it comes back."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from kernelstream import budgets, kernels, margins, persistence, step_sizes, updates
+from kernelstream.estimators.base import KernelEstimator
+from kernelstream.estimators.labels import Labels
+from kernelstream.learner.model import build
+from kernelstream.learner.state import arrays as state_arrays
+from kernelstream.parts import Part
+
+__all__ = ["Saveable", "load"]
+
+# A file can name these classes and no others.
+_PARTS: dict[str, type[Part]] = {
+    name: part
+    for module in (kernels, margins, step_sizes, updates, budgets)
+    for name, part in vars(module).items()
+    if isinstance(part, type) and issubclass(part, Part) and name in module.__all__
+}
+_FUNCTION = "a function"
+
+
+class Saveable(KernelEstimator):
+    """An estimator that can be written to a file and read back, bit for bit."""
+
+    classes_by_name: ClassVar[dict[str, type["Saveable"]]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        Saveable.classes_by_name.setdefault(cls.__name__, cls)
+
+    def save(self, path: Any) -> None:
+        """Write the model to a file: arrays and JSON, nothing executable.
+
+        The file is written beside its place and renamed, so that a crash leaves the old one.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        learner = self._fitted()
+        n = learner.n_points
+        arrays = {"points": learner.points.rows[:n], "numbers": learner.points.numbers[:n]}
+        for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
+            arrays[name] = array[tuple(slice(n if a == "points" else None) for a in axes)]
+        labels = self.__dict__.get("_labels")
+        header = {
+            "class": type(self).__name__,
+            "params": {k: _to_json(v) for k, v in self.get_params(deep=False).items()},
+            "kernel": _to_json(learner.points.kernel),
+            "n_features": learner.n_features,
+            "n_outputs": learner.n_outputs,
+            "n_slots": learner.n_slots,
+            "dtype": learner.dtype.newbyteorder("<").str,
+            "labels": None if labels is None else labels.to_json(),
+            "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
+        }
+        persistence.write(path, persistence.to_bytes(header, arrays))
+
+
+def load(path: Any, kernel: Any = None) -> Any:
+    """Read a model that `save` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+    kernel : callable, default=None
+        The kernel function, for a model that was saved with one: a file holds no code.
+
+    Returns
+    -------
+    KernelClassifier, KernelRegressor or NoveltyDetector
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> import kernelstream as ks
+    >>> model = ks.KernelRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.ks"
+    >>> model.save(path)
+    >>> ks.load(path).n_seen_
+    2
+    """
+    header, arrays = persistence.from_bytes(persistence.read(path))
+    try:
+        return _rebuild(header, arrays, kernel)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, persistence.FileError):
+            raise
+        raise persistence.FileError(f"{path} does not describe a model: {error}") from error
+
+
+def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:
+    cls = Saveable.classes_by_name.get(header["class"])
+    if cls is None:
+        raise persistence.FileError(f"the file holds a {header['class']!r}, which is unknown here.")
+    model = cls(**{k: _from_json(v, kernel) for k, v in header["params"].items()})
+    resolved = _from_json(header["kernel"], kernel)
+    single_output = True
+    if header["labels"] is not None:
+        model._labels = Labels.from_json(header["labels"])  # type: ignore[attr-defined]
+        single_output = model._labels.single_output  # type: ignore[attr-defined]
+    parts = model._parts(resolved, single_output)
+    learner = build(parts, header["n_features"], header["n_outputs"], np.dtype(header["dtype"]))
+    if header["n_slots"] != learner.n_slots:
+        learner.resize_slots(header["n_slots"])
+    for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
+        saved = arrays[name]
+        array[tuple(slice(n if a == "points" else None) for a, n in zip(axes, saved.shape, strict=True))] = saved  # fmt: skip
+    n = learner.n_points
+    learner.points.rows[:n], learner.points.numbers[:n] = arrays["points"], arrays["numbers"]
+    model._learner = learner
+    model.n_features_in_ = header["n_features"]
+    if header["feature_names"]:
+        model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+    return model
+
+
+def _axes(learner: Any) -> list[tuple[str, ...]]:
+    return [field.axes or ("one",) for record in learner.fields for field in record]
+
+
+def _to_json(value: Any) -> Any:
+    if isinstance(value, Part):
+        return {
+            "part": type(value).__name__,
+            "params": {k: _to_json(v) for k, v in value.get_params(deep=False).items()},
+        }
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if callable(value):
+        return {"part": _FUNCTION}
+    raise TypeError(f"{value!r} cannot be saved: use numbers, names and parts as parameters.")
+
+
+def _from_json(value: Any, kernel: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if value["part"] == _FUNCTION:
+        if kernel is None:
+            raise persistence.FileError(
+                "this model has a function as its kernel, which a file cannot hold: "
+                "load(path, kernel=the_function)."
+            )
+        return kernel
+    part = _PARTS.get(value["part"])
+    if part is None:
+        raise persistence.FileError(f"the file names the part {value['part']!r}, unknown here.")
+    return part(**{k: _from_json(v, kernel) for k, v in value["params"].items()})

@@ -1,0 +1,100 @@
+"""The names of labels. Inside the learner a label is a number: an output's index, or -1 and +1."""
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Labels"]
+
+
+class Labels:
+    """A growing list of class names, in the order of the model's outputs.
+
+    With exactly two declared classes the model has a single output, and labels become -1 and +1.
+    """
+
+    def __init__(self, declared: Any = None):
+        self.names: list[Any] = []
+        self.dtype: np.dtype | None = None
+        self.single_output = False
+        if declared is not None:
+            names = np.unique(np.asarray(declared))
+            if len(names) < 2:
+                raise ValueError(
+                    f"classes={declared!r} names {len(names)} class: declare at least two, or leave "
+                    "classes out and let them come with the stream."
+                )
+            self.single_output = len(names) == 2
+            self._add(names)
+        self._index = {name: i for i, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def as_array(self) -> np.ndarray:
+        """The names as an array, of the kind that they came in."""
+        if self.dtype is not None and self.dtype.kind in "biuf":
+            return np.array(self.names, dtype=self.dtype)
+        if self.dtype is not None and self.dtype.kind == "O":
+            names = np.empty(len(self.names), dtype=object)
+            names[:] = self.names
+            return names
+        return np.array(self.names)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a file keeps of the labels."""
+        dtype = None if self.dtype is None else self.dtype.str
+        return {"names": self.names, "dtype": dtype, "single_output": self.single_output}
+
+    @classmethod
+    def from_json(cls, record: dict[str, Any]) -> "Labels":
+        """The labels that `to_json` described."""
+        labels = cls()
+        labels.dtype = None if record["dtype"] is None else np.dtype(str(record["dtype"]))
+        labels.names, labels.single_output = list(record["names"]), bool(record["single_output"])
+        labels._index = {name: i for i, name in enumerate(labels.names)}
+        return labels
+
+    def _add(self, names: np.ndarray) -> None:
+        self.dtype = names.dtype if self.dtype is None else np.result_type(self.dtype, names.dtype)
+        self.names.extend(names.tolist())
+
+    def including(self, y: np.ndarray) -> tuple["Labels", np.ndarray, list[int]]:
+        """Labels extended by the new ones in y, y as numbers, and the rows where new ones begin."""
+        names, first, inverse = np.unique(y, return_index=True, return_inverse=True)
+        position = np.array([self._index.get(name, -1) for name in names.tolist()])
+        new = np.flatnonzero(position < 0)
+        new = new[np.argsort(first[new])]  # in the order in which they come
+        labels = self
+        if new.size:
+            if self.single_output:
+                raise ValueError(
+                    f"y contains the label {names[new[0]]!r}, but this model was told that the "
+                    f"classes are {self.names!r} and has a single output for the two: declare every "
+                    "class with classes=, or none, to let classes come with the stream."
+                )
+            labels = Labels()
+            labels.dtype, labels.names = self.dtype, list(self.names)
+            labels._add(names[new])
+            labels._index = {name: i for i, name in enumerate(labels.names)}
+            position[new] = len(self) + np.arange(len(new))
+        codes = position[inverse].astype(float)
+        if self.single_output:
+            codes = 2.0 * codes - 1.0
+        return labels, codes, first[new].tolist()
+
+    def code(self, name: Any) -> float | None:
+        """The number of one label; None where it is new."""
+        try:
+            position = self._index.get(name)
+        except TypeError:  # not hashable, so no label
+            return None
+        if position is None:
+            return None
+        return 2.0 * position - 1.0 if self.single_output else float(position)
+
+    def predicted(self, scores: np.ndarray) -> np.ndarray:
+        """The index of the winning label of each row of scores."""
+        if self.single_output:
+            return (scores[:, 0] > 0.0).astype(np.int64)
+        return scores.argmax(axis=1)

@@ -1,0 +1,222 @@
+"""Novelty detection."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import OutlierMixin
+
+from kernelstream.backends import cpu
+from kernelstream.estimators.base import KernelEstimator
+from kernelstream.estimators.files import Saveable
+from kernelstream.learner.learn import Trail
+from kernelstream.margins import Nu
+
+__all__ = ["NoveltyDetector"]
+
+
+class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
+    """An online one-class support vector machine: is this row like what came before?
+
+    A row whose score f(x) falls below the margin is an alarm, and what the model learns from. The
+    nu-trick moves the margin so that a share nu of the stream raises one.
+
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0
+        As in `KernelClassifier`.
+    loss : {"novelty"}, default="novelty"
+    margin : float or margin part, default=None
+        None: ``Nu(0.05)``.
+    nu : float in (0, 1), default=None
+        Short for ``margin=Nu(nu)``: the share of alarms.
+    step_size, update, budget, C, regularization, n_epochs, random_state
+        As in `KernelClassifier`.
+
+    Attributes
+    ----------
+    offset_ : float
+        The threshold, which is the margin: ``decision_function = score_samples - offset_``.
+    n_seen_, step_size_, margin_, support_vectors_, dual_coef_, n_support_, kernel_
+        As in `KernelClassifier`, with a single output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import NoveltyDetector
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> model = NoveltyDetector(gamma=0.5, nu=0.05).partial_fit(X)
+    >>> model.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    task = "novelty"
+    default_margin = Nu(0.05)
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "auto",
+        degree: int = 3,
+        coef0: float = 0.0,
+        loss: str = "novelty",
+        margin: Any = None,
+        nu: float | None = None,
+        step_size: Any = "smd",
+        update: Any = "explicit",
+        budget: Any = 512,
+        C: float = 1.0,
+        regularization: float | None = None,
+        n_epochs: int = 1,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.loss = loss
+        self.margin = margin
+        self.nu = nu
+        self.step_size = step_size
+        self.update = update
+        self.budget = budget
+        self.C = C
+        self.regularization = regularization
+        self.n_epochs = n_epochs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
+        """Forget everything and learn all of X, in `n_epochs` passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        with self._unchanged_on_error():
+            X = self._rows(X, reset=True)
+            weight = self._weights(sample_weight, X)
+            self._require_weight(weight)
+            self._start(X, 1, single_output=True, whole_data=True)
+            for order in self._epochs(len(X)):
+                self._learn(X[order], np.ones(len(X)), weight[order])
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
+        """Learn the rows of a block, in order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight zero is as good as absent.
+
+        Returns
+        -------
+        self
+        """
+        self._partial_fit(X, y, None, sample_weight)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> list[Trail]:
+        with self._unchanged_on_error():
+            first = "_learner" not in self.__dict__
+            X = self._rows(X, reset=first)
+            weight = self._weights(sample_weight, X)
+            if first:
+                self._start(X, 1, single_output=True, whole_data=False)
+            return [self._learn(X, np.ones(len(X)), weight)]
+
+    def learn_one(self, x: np.ndarray, y: Any = None) -> "NoveltyDetector":
+        """Learn one row: `partial_fit` without its overhead.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        if "_learner" not in self.__dict__:
+            return self.partial_fit(np.asarray(x).reshape(1, -1))
+        cpu.learn_row(self._learner, self._row(x), 1.0)
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The score f(x) of each row: the larger, the more familiar.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        learner = self._fitted()
+        return cpu.scores(learner, self._rows(X))[:, 0]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The score beyond the threshold: negative for an alarm.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """+1 for a familiar row, -1 for an alarm.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return np.where(self.decision_function(X) >= 0.0, 1, -1)
+
+    def score_one(self, x: np.ndarray) -> float:
+        """The score f(x) of one row, without the overhead of `score_samples`.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        float
+        """
+        return float(cpu.score_row(self._fitted(), self._row(x))[0])
+
+    def predict_one(self, x: np.ndarray) -> int:
+        """+1 or -1 for one row, without the overhead of `predict`.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        int
+        """
+        return 1 if self.score_one(x) >= self.margin_ else -1
+
+    @property
+    def offset_(self) -> float:
+        """The threshold on `score_samples` below which a row is an alarm."""
+        return self.margin_

@@ -1,0 +1,180 @@
+"""Regression."""
+
+import math
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+
+from kernelstream.backends import cpu
+from kernelstream.estimators.base import KernelEstimator
+from kernelstream.estimators.files import Saveable
+from kernelstream.learner.learn import Trail
+
+__all__ = ["KernelRegressor"]
+
+
+class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
+    """An online kernel regressor that sets its own step size.
+
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0
+        As in `KernelClassifier`.
+    loss : {"squared_error", "epsilon_insensitive", "huber"}, default="squared_error"
+    margin : float or margin part, default=1.0
+        Half the width of the zone: epsilon of "epsilon_insensitive", sigma of "huber". In the units
+        of y.
+    nu : float in (0, 1), default=None
+        Short for ``margin=Nu(nu)``: move the zone until a share nu of the residuals lies outside.
+    step_size, update, budget, C, regularization, fit_intercept, n_epochs, random_state
+        As in `KernelClassifier`.
+
+    Attributes
+    ----------
+    n_seen_, step_size_, margin_, support_vectors_, dual_coef_, intercept_, n_support_, kernel_
+        As in `KernelClassifier`, with a single output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import KernelRegressor
+    >>> X = np.random.default_rng(0).uniform(-3, 3, (1000, 1))
+    >>> y = np.sin(X[:, 0])
+    >>> model = KernelRegressor(gamma=1.0).partial_fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    task = "regression"
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "auto",
+        degree: int = 3,
+        coef0: float = 0.0,
+        loss: str = "squared_error",
+        margin: Any = 1.0,
+        nu: float | None = None,
+        step_size: Any = "smd",
+        update: Any = "explicit",
+        budget: Any = 512,
+        C: float = 1.0,
+        regularization: float | None = None,
+        fit_intercept: bool = False,
+        n_epochs: int = 1,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.loss = loss
+        self.margin = margin
+        self.nu = nu
+        self.step_size = step_size
+        self.update = update
+        self.budget = budget
+        self.C = C
+        self.regularization = regularization
+        self.fit_intercept = fit_intercept
+        self.n_epochs = n_epochs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelRegressor":
+        """Forget everything and learn all of X, in `n_epochs` passes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        with self._unchanged_on_error():
+            X, y = self._rows(X, y, reset=True, y_numeric=True)
+            weight = self._weights(sample_weight, X)
+            self._require_weight(weight)
+            self._start(X, 1, single_output=True, whole_data=True)
+            y = y.astype(float)
+            for order in self._epochs(len(X)):
+                self._learn(X[order], y[order], weight[order])
+        return self
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelRegressor":
+        """Learn the rows of a block, in order.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight zero is as good as absent.
+
+        Returns
+        -------
+        self
+        """
+        self._partial_fit(X, y, None, sample_weight)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> list[Trail]:
+        with self._unchanged_on_error():
+            first = "_learner" not in self.__dict__
+            X, y = self._rows(X, y, reset=first, y_numeric=True)
+            weight = self._weights(sample_weight, X)
+            if first:
+                self._start(X, 1, single_output=True, whole_data=False)
+            return [self._learn(X, y.astype(float), weight)]
+
+    def learn_one(self, x: np.ndarray, y: float) -> "KernelRegressor":
+        """Learn one row: `partial_fit` without its overhead.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+        y : float
+
+        Returns
+        -------
+        self
+        """
+        if "_learner" not in self.__dict__:
+            return self.partial_fit(np.asarray(x).reshape(1, -1), np.asarray([y]))
+        y = float(y)
+        if not math.isfinite(y):
+            raise ValueError(f"y={y!r} is not finite: leave this row out.")
+        cpu.learn_row(self._learner, self._row(x), y)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted number of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        learner = self._fitted()
+        return cpu.scores(learner, self._rows(X))[:, 0]
+
+    def predict_one(self, x: np.ndarray) -> float:
+        """The predicted number of one row, without the overhead of `predict`.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        float
+        """
+        return float(cpu.score_row(self._fitted(), self._row(x))[0])

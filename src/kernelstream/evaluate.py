@@ -1,0 +1,137 @@
+"""Prequential evaluation: predict each row, then learn it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from kernelstream.estimators import KernelClassifier, KernelRegressor
+from kernelstream.learner.learn import Trail
+from kernelstream.progress import progress_bar
+
+__all__ = ["PrequentialResult", "prequential"]
+
+_BLOCK = 1000
+
+
+@dataclass(frozen=True)
+class PrequentialResult:
+    """What happened at each row of a stream, before the row was learned.
+
+    Attributes
+    ----------
+    predictions : ndarray
+        The label, the number, or +1 (familiar) and -1 (alarm).
+    scores : ndarray
+        One number a row, or one a class; NaN for a class that was not known yet.
+    losses : ndarray
+        The loss that was suffered.
+    step_sizes : ndarray
+        The step size eta that was used at the row.
+    margins : ndarray
+        The margin at the row.
+    n_support : ndarray
+        How many support vectors the model had after the row.
+    errors : ndarray
+        0/1 error, squared error, or 1 for an alarm.
+    """
+
+    predictions: np.ndarray
+    scores: np.ndarray
+    losses: np.ndarray
+    step_sizes: np.ndarray
+    margins: np.ndarray
+    n_support: np.ndarray
+    errors: np.ndarray
+
+    @property
+    def error_rate(self) -> float:
+        """Mean error over all rows: share of errors, mean squared error, or share of alarms."""
+        return float(self.errors.mean())
+
+    @property
+    def average_error(self) -> np.ndarray:
+        """The running mean of the errors, as the papers plot it."""
+        return np.cumsum(self.errors) / np.arange(1, len(self.errors) + 1)
+
+    def __repr__(self) -> str:
+        return f"PrequentialResult(n_rows={len(self.errors)}, error_rate={self.error_rate:.4g})"
+
+
+def prequential(model: Any, X: Any, y: Any = None, progress: bool = False) -> PrequentialResult:
+    """Predict each row, then learn it, in the order given.
+
+    Parameters
+    ----------
+    model : KernelClassifier, KernelRegressor or NoveltyDetector
+        A new model, or one that goes on from where it is. It is changed.
+    X : array-like of shape (n_samples, n_features)
+    y : array-like of shape (n_samples,), default=None
+        Left out for novelty. The classes in y are declared to a new classifier first.
+    progress : bool, default=False
+        Show a progress bar on the terminal.
+
+    Returns
+    -------
+    PrequentialResult
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> import kernelstream as ks
+    >>> X, y = load_digits(return_X_y=True)
+    >>> result = ks.prequential(ks.KernelClassifier(gamma=0.001), X, y)
+    >>> result.error_rate < 0.15
+    True
+    """
+    classes = None
+    is_classifier, is_regressor = isinstance(model, KernelClassifier), isinstance(model, KernelRegressor)
+    if y is None and (is_classifier or is_regressor):
+        raise ValueError(f"y is missing: {type(model).__name__} needs the target of each row.")
+    if y is not None:
+        y = np.asarray(y)
+        if len(y) != _num_samples(X):
+            raise ValueError(f"X has {_num_samples(X)} rows, y has {len(y)}: they must match.")
+    if is_classifier and not model.__sklearn_is_fitted__() and len(np.unique(y)) > 1:
+        classes = np.unique(y)
+    n_rows = _num_samples(X)
+    trails: list[Trail] = []
+    with progress_bar(n_rows, type(model).__name__, progress) as show:
+        for start in range(0, n_rows, _BLOCK):
+            rows = slice(start, min(start + _BLOCK, n_rows))
+            target = None if y is None else y[rows]
+            trails += model._partial_fit(_safe_indexing(X, rows), target, classes, None)
+            classes = None
+            show(rows.stop)
+    return _result(model, y, trails)
+
+
+def _result(model: Any, y: Any, trails: list[Trail]) -> PrequentialResult:
+    width = max(trail.scores.shape[1] for trail in trails)
+    scores = np.full((sum(len(trail.loss) for trail in trails), width), np.nan)
+    start = 0
+    for trail in trails:
+        scores[start : start + len(trail.loss), : trail.scores.shape[1]] = trail.scores
+        start += len(trail.loss)
+    margins = np.concatenate([trail.margin for trail in trails])
+    if isinstance(model, KernelClassifier):
+        winners = model._labels.predicted(np.where(np.isnan(scores), -np.inf, scores))
+        predictions = model.classes_[winners]
+        errors = (predictions != y).astype(float)
+    elif isinstance(model, KernelRegressor):
+        predictions = scores[:, 0]
+        errors = (predictions - y) ** 2
+    else:
+        predictions = np.where(scores[:, 0] >= margins, 1, -1)
+        errors = (predictions < 0).astype(float)
+    return PrequentialResult(
+        predictions=predictions,
+        scores=scores[:, 0] if width == 1 else scores,
+        losses=np.concatenate([trail.loss for trail in trails]),
+        step_sizes=np.concatenate([trail.eta for trail in trails]),
+        margins=margins,
+        n_support=np.concatenate([trail.n_points for trail in trails]),
+        errors=errors,
+    )

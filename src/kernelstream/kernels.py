@@ -1,0 +1,307 @@
+"""How alike are two inputs?
+
+A kernel turns blocks of rows into blocks of numbers. `block` writes k(rows, columns) for two sets
+of rows; `numbers` are what it needs to know of each row once (squared norms, say), so that the
+points of a model need not be looked at again for every tile.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from kernelstream.compiled import compiled
+from kernelstream.parts import Part, integer_at_least, number
+
+__all__ = ["RBF", "Custom", "Kernel", "Laplacian", "Linear", "Polynomial", "as_kernel", "names"]
+
+
+class Kernel(Part):
+    """Base of the kernels."""
+
+    gamma: Any = 1.0
+    is_bounded_by_numbers = True  # whether `magnitude` tells which rows would overflow
+
+    def resolve(self, n_features: int) -> "Kernel":
+        """The same kernel with gamma="auto" turned into 1 / n_features."""
+        self.check()
+        if isinstance(self.gamma, str):
+            return type(self)(**{**self.get_params(), "gamma": 1.0 / n_features})
+        return self
+
+    def numbers(self, X: np.ndarray) -> np.ndarray:
+        """One number a row, needed by `block`: here the squared norm."""
+        return np.einsum("ij,ij->i", X, X)
+
+    def block(
+        self, P: np.ndarray, X: np.ndarray, p: np.ndarray, x: np.ndarray, out: np.ndarray
+    ) -> None:
+        """Write k(P, X), of shape (len(P), len(X)), into `out`; p and x are their `numbers`."""
+        raise TypeError(f"{type(self).__name__} must say how to make a block.")
+
+    def diagonal(self, X: np.ndarray, x: np.ndarray) -> np.ndarray | None:
+        """k(x, x) of each row, or None where only `block` can tell."""
+        raise TypeError(f"{type(self).__name__} must say its diagonal.")
+
+    def magnitude(self, x: np.ndarray) -> np.ndarray:
+        """One number a row, from its `numbers`, that bounds every intermediate result of `block`."""
+        return x
+
+    def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
+        """The block k(X, Z) as an array, for looking at a kernel."""
+        X = np.atleast_2d(np.asarray(X, dtype=float))
+        Z = X if Z is None else np.atleast_2d(np.asarray(Z, dtype=float))
+        kernel = self.resolve(X.shape[1])
+        out = np.empty((len(X), len(Z)))
+        kernel.block(X, Z, kernel.numbers(X), kernel.numbers(Z), out)
+        return out
+
+
+def _check_gamma(gamma: Any) -> None:
+    if isinstance(gamma, str):
+        if gamma != "auto":
+            raise ValueError(
+                f"gamma={gamma!r} is unknown: give a number greater than 0, or 'auto' for "
+                "1 / n_features (an estimator's own gamma may also be 'scale', in fit)."
+            )
+        return
+    number("gamma", gamma, above=0)
+
+
+@compiled
+def _negative_distances(products, p, x, twice_gamma):
+    """``2 gamma <P, X> - gamma |P|^2 - gamma |X|^2`` in place, in one pass over the memory."""
+    for i in range(products.shape[0]):
+        for j in range(products.shape[1]):
+            exponent = twice_gamma * products[i, j] - p[i] - x[j]
+            products[i, j] = min(exponent, 0.0)  # a distance that rounding made negative
+
+
+@compiled
+def _powers(products, gamma, coef0, degree):
+    """``(gamma <P, X> + coef0)^degree`` in place; np.power takes some ten times as long."""
+    for i in range(products.shape[0]):
+        line = products[i]
+        for j in range(products.shape[1]):
+            line[j] = gamma * line[j] + coef0
+        if degree == 2:
+            for j in range(products.shape[1]):
+                line[j] *= line[j]
+        elif degree > 2:
+            base = line.copy()
+            rest = degree - 1
+            while rest > 0:  # repeated squaring
+                if rest & 1:
+                    for j in range(products.shape[1]):
+                        line[j] *= base[j]
+                rest >>= 1
+                if rest > 0:
+                    for j in range(products.shape[1]):
+                        base[j] *= base[j]
+
+
+class RBF(Kernel):
+    """``k(x, z) = exp(-gamma ||x - z||^2)``; gamma = 1 / (2 sigma^2) in the papers (60).
+
+    Parameters
+    ----------
+    gamma : float or "auto", default="auto"
+        "auto" is 1 / n_features.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF
+    >>> RBF(gamma=0.5)([[0.0, 0.0]], [[0.0, 2.0]]).round(4)
+    array([[0.1353]])
+    """
+
+    def __init__(self, gamma: float | str = "auto"):
+        self.gamma = gamma
+        self.check()
+
+    def check(self) -> None:
+        _check_gamma(self.gamma)
+
+    def numbers(self, X):
+        return self.gamma * np.einsum("ij,ij->i", X, X)
+
+    def block(self, P, X, p, x, out):
+        np.matmul(P, X.T, out=out)
+        _negative_distances(out, p, x, 2.0 * self.gamma)
+        np.exp(out, out=out)
+
+    def diagonal(self, X, x):
+        return np.ones(len(X))
+
+
+class Polynomial(Kernel):
+    """``k(x, z) = (gamma <x, z> + coef0)^degree``.
+
+    Parameters
+    ----------
+    degree : int, default=3
+    gamma : float or "auto", default="auto"
+        "auto" is 1 / n_features.
+    coef0 : float, default=0.0
+        Not negative: the kernel would not be positive definite.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Polynomial
+    >>> Polynomial(degree=2, gamma=1.0)([[1.0, 1.0]], [[1.0, 2.0]])
+    array([[9.]])
+    """
+
+    def __init__(self, degree: int = 3, gamma: float | str = "auto", coef0: float = 0.0):
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.check()
+
+    def check(self) -> None:
+        integer_at_least("degree", self.degree, 1)
+        _check_gamma(self.gamma)
+        number("coef0", self.coef0, at_least=0)
+
+    def block(self, P, X, p, x, out):
+        np.matmul(P, X.T, out=out)
+        _powers(out, float(self.gamma), float(self.coef0), int(self.degree))
+
+    def diagonal(self, X, x):
+        return (self.gamma * x + self.coef0) ** self.degree
+
+    def magnitude(self, x):
+        with np.errstate(over="ignore"):
+            return np.maximum(self.gamma * x, 1.0) * (self.gamma * x + self.coef0) ** self.degree
+
+
+class Linear(Kernel):
+    """``k(x, z) = <x, z>``.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Linear
+    >>> Linear()([[1.0, 1.0]], [[1.0, 2.0]])
+    array([[3.]])
+    """
+
+    def block(self, P, X, p, x, out):
+        np.matmul(P, X.T, out=out)
+
+    def diagonal(self, X, x):
+        return x
+
+
+class Laplacian(Kernel):
+    """``k(x, z) = exp(-gamma ||x - z||_1)``.
+
+    Parameters
+    ----------
+    gamma : float or "auto", default="auto"
+        "auto" is 1 / n_features.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Laplacian
+    >>> Laplacian(gamma=1.0)([[0.0, 0.0]], [[1.0, 0.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    def __init__(self, gamma: float | str = "auto"):
+        self.gamma = gamma
+        self.check()
+
+    def check(self) -> None:
+        _check_gamma(self.gamma)
+
+    def numbers(self, X):
+        return self.gamma * np.abs(X).sum(axis=1)
+
+    def block(self, P, X, p, x, out):
+        np.multiply(cdist(P, X, "cityblock"), -self.gamma, out=out)
+        np.exp(out, out=out)
+
+    def diagonal(self, X, x):
+        return np.ones(len(X))
+
+
+class Custom(Kernel):
+    """Any function ``k(X, Z) -> block`` of shape (len(X), len(Z)).
+
+    It must be symmetric and positive semidefinite, and the block must not depend on what else is
+    in it: rows that are asked for together must give the numbers that they give alone.
+
+    Parameters
+    ----------
+    function : callable
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.kernels import Custom
+    >>> Custom(lambda X, Z: np.minimum(X, Z.T))([[1.0]], [[2.0]])
+    array([[1.]])
+    """
+
+    is_bounded_by_numbers = False
+
+    def __init__(self, function: Callable[[np.ndarray, np.ndarray], Any]):
+        self.function = function
+        self.check()
+
+    def check(self) -> None:
+        if not callable(self.function):
+            raise TypeError(f"kernel={self.function!r} is not callable: give a function k(X, Z).")
+
+    def numbers(self, X):
+        return 0.0 * X.sum(axis=1)  # zero, or NaN where the row is not finite
+
+    def block(self, P, X, p, x, out):
+        block = np.asarray(self.function(P, X))
+        if block.shape != out.shape:
+            raise ValueError(
+                f"kernel={self.function!r} answered a block of shape {block.shape} for "
+                f"{len(P)} and {len(X)} rows: k(X, Z) must have the shape (len(X), len(Z))."
+            )
+        out[:] = block
+
+    def diagonal(self, X, x):
+        return None
+
+
+_BY_NAME = {"rbf": RBF, "poly": Polynomial, "polynomial": Polynomial, "linear": Linear,
+            "laplacian": Laplacian}  # fmt: skip
+
+
+def names() -> list[str]:
+    """The kernels that have a name."""
+    return list(_BY_NAME)
+
+
+def as_kernel(kernel: Any, gamma: Any, degree: int, coef0: float) -> Kernel:
+    """A kernel part from what a user may give: a name with its parameters, a part, a function.
+
+    `gamma`, `degree` and `coef0` are None where the user left them alone.
+    """
+    given = {k: v for k, v in (("gamma", gamma), ("degree", degree), ("coef0", coef0)) if v is not None}  # fmt: skip
+    if isinstance(kernel, str):
+        if kernel not in _BY_NAME:
+            listed = ", ".join(repr(n) for n in _BY_NAME)
+            raise ValueError(
+                f"kernel={kernel!r} is unknown: choose one of {listed}, a kernel object, "
+                "or a function k(X, Z)."
+            )
+        accepted = set(_BY_NAME[kernel]().get_params())
+        return _BY_NAME[kernel](**{k: v for k, v in given.items() if k in accepted})
+    if isinstance(kernel, Kernel) or callable(kernel):
+        if given:
+            pairs = ", ".join(f"{k}={v!r}" for k, v in given.items())
+            raise ValueError(
+                f"kernel={kernel!r} is an object and carries its own parameters, but {pairs} was "
+                "given as well: set them on the kernel object."
+            )
+        return kernel if isinstance(kernel, Kernel) else Custom(kernel)
+    raise TypeError(
+        f"kernel={kernel!r} is not a kernel: give a name, a kernel object or a function k(X, Z)."
+    )

@@ -1,0 +1,263 @@
+"""THE loop. A learning step is one straight line through the parts:
+
+    kernel row -> scores -> loss -> step size -> update -> slot -> coefficients
+
+Rows come in tiles. For a tile the caller has made all kernel values and the raw scores that the
+current model gives to every row of the tile, with matrix products. Then the rows are learned one
+after the other, exactly: whenever a row becomes a point or a point is dropped, the raw scores of
+the rows still to come are corrected. The work here does not grow with the number of points.
+
+Numbers in parentheses are equations of the SVMD paper (JMLR 2006). The functions are plain Python
+that also compiles; `learn_tile.py_func` runs the very same lines without a compiler.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+
+from kernelstream.compiled import compiled
+
+__all__ = ["Tile", "Trail", "learn_tile"]
+
+# eta c stays below one: at one a step forgets all of f.
+LARGEST_DECAY = 1.0 - 2.0**-10
+# A row whose step would push ||f||^2 or a coefficient's own norm past this is refused: within it no
+# score, and no product of two scores, can overflow.
+LARGEST_NORM2 = 1e120
+# The scalars of the decay are folded into the coefficients before they leave this range.
+SMALLEST_SCALE = 1e-60
+
+
+class Tile(NamedTuple):
+    """Rows to learn, as numbers."""
+
+    k: Any  # (points + rows, rows): kernel values of every point, then of every row, with each row
+    n_points: int  # how many of k's lines are points as the tile begins
+    raw_f: Any  # (outputs, rows): a . k_pt, kept current; f = p raw_f
+    raw_v: Any  # (outputs, rows): b . k_pt; v = q raw_v + r raw_f. (0, 0) without a trace
+    y: Any  # (rows,)
+    weight: Any  # (rows,)
+
+
+class Trail(NamedTuple):
+    """What happened at each row, in the order of the rows."""
+
+    slot: Any  # where the row went as a point, or -1
+    scores: Any  # (rows, outputs): the scores before the row was learned
+    loss: Any
+    eta: Any
+    margin: Any
+    n_points: Any
+
+
+@compiled
+def learn_tile(model, state, tile, trail):
+    """Learn the rows of a tile in order; return how many. Fewer than all: the next one is refused.
+
+    A refused row has changed nothing.
+    """
+    expansion = state.expansion
+    n_outputs, n_rows = tile.raw_f.shape
+    traced = model.step_size.is_traced()
+    decay = model.step_size.trace_decay()
+    c = model.regularization
+    f, v = np.zeros(n_outputs), np.zeros(n_outputs)
+    scores, slope = np.zeros(n_outputs), np.zeros(n_outputs)
+    xi, chi = np.zeros(n_outputs), np.zeros(n_outputs)
+    alpha, beta = np.zeros(n_outputs), np.zeros(n_outputs)
+
+    for i in range(n_rows):
+        p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+        k_xx = float(tile.k[tile.n_points + i, i])
+        margin = state.margin.epsilon[0]
+        n_seen = expansion.n_seen[0]
+
+        # scores of f and of its trace v at x
+        for k in range(n_outputs):
+            f[k] = p * tile.raw_f[k, i]
+            if traced:
+                v[k] = q * tile.raw_v[k, i] + r * tile.raw_f[k, i]
+            scores[k] = f[k] + state.intercept.b[k]
+            slope[k] = v[k] + state.intercept.trace[k]
+            trail.scores[i, k] = scores[k]
+        trail.loss[i] = model.loss.value(scores, tile.y[i], margin)
+        trail.margin[i] = margin
+        trail.eta[i] = state.step_size.eta[0]
+        trail.slot[i] = -1
+        trail.n_points[i] = expansion.n_points[0]
+        if tile.weight[i] == 0.0:
+            continue  # a row without weight is as good as absent
+
+        # loss: gradient xi (27) and curvature, chi = rho v (43)-(44)
+        weight = model.loss_weight * tile.weight[i]
+        violated = model.loss.gradient(scores, tile.y[i], margin, xi)
+        rho = 0.0
+        if model.loss.is_curved():
+            rho = weight * model.loss.curvature(scores, tile.y[i], margin, slope, chi)
+        for k in range(n_outputs):
+            xi[k] *= weight
+            chi[k] *= weight
+
+        # step size: follow <g, v> = c pi + xi . v(x) (45), (33)
+        correlation = c * expansion.pi[0] + dot(xi, v)
+        eta = model.step_size.next_step(
+            model.step_size.initial, state.step_size.eta[0], n_seen, correlation
+        )
+        # The score moves by f and by the intercept at once, so the two share the bound of 2.
+        room = 1.0 if model.intercept.is_fitted() else 2.0
+        if eta * (c + rho * k_xx) > room:
+            eta = room / (c + rho * k_xx)
+        if eta * c > LARGEST_DECAY:
+            eta = LARGEST_DECAY / c
+
+        # update: f <- keep f + alpha k(x, .),  v <- keep_v v + cross f + beta k(x, .)
+        keep, keep_v, cross = model.update.move(eta, c, decay, xi, chi, alpha, beta)
+        # ||f||^2 and pi = <f, v> after the move: (46)-(49), multiplied out
+        alpha_f = dot(alpha, f)
+        norm2 = keep * keep * expansion.norm2[0] + 2.0 * keep * alpha_f
+        norm2 += k_xx * dot(alpha, alpha)
+        pi = 0.0
+        if traced:
+            pi = keep * keep_v * expansion.pi[0] + keep * cross * expansion.norm2[0]
+            pi += keep * dot(beta, f) + keep_v * dot(alpha, v) + cross * alpha_f
+            pi += k_xx * dot(alpha, beta)
+        largest = max(norm2, k_xx * dot(alpha, alpha), k_xx * dot(beta, beta))
+        if not (largest <= LARGEST_NORM2 and math.isfinite(pi) and math.isfinite(eta)):
+            return i
+
+        # From here on the row is accepted, and the state is written.
+        model.margin.adapt_margin(
+            state.margin, model.step_size, n_seen, model.loss.margin_direction(), violated,
+            tile.weight[i],
+        )  # fmt: skip
+        limit = room / rho if rho > 0.0 else np.inf
+        model.intercept.adapt_intercept(
+            state.intercept, model.step_size, n_seen, xi, chi, limit
+        )
+        state.step_size.eta[0] = eta
+        expansion.norm2[0] = max(norm2, 0.0)
+        expansion.pi[0] = pi
+        expansion.n_seen[0] = n_seen + 1
+        decay_all(expansion, tile, keep, keep_v, cross)
+
+        # slot and coefficients: a row with a coefficient becomes a point
+        if np.any(alpha) or (traced and np.any(beta)):
+            slot = model.budget.choose_slot(state.budget, expansion.n_points[0])
+            if slot < expansion.n_points[0]:
+                drop(expansion, state.budget.gram, tile, slot, i, alpha, beta)
+            else:
+                expansion.n_points[0] = slot + 1
+            insert(expansion, state.budget.gram, tile, slot, i, alpha, beta)
+            trail.slot[i] = slot
+        trail.eta[i] = eta
+        trail.n_points[i] = expansion.n_points[0]
+    return n_rows
+
+
+@register_jitable
+def dot(x, y):
+    total = 0.0
+    for k in range(x.shape[0]):
+        total += x[k] * y[k]
+    return total
+
+
+@register_jitable
+def decay_all(expansion, tile, keep, keep_v, cross):
+    """Multiply f by `keep`, v by `keep_v`, and add `cross` f to v, by their three scalars."""
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    if expansion.b.size > 0:
+        r = keep_v * r + cross * p
+        if q != 0.0 and keep_v == 0.0:  # v forgets all of b; from here q is zero, as every b is
+            expansion.b[:] = 0.0
+            tile.raw_v[:] = 0.0
+        q = keep_v * q
+    p = keep * p
+    if p < SMALLEST_SCALE or 0.0 < q < SMALLEST_SCALE:
+        fold(expansion.a, expansion.b, p, q, r)
+        fold(tile.raw_f, tile.raw_v, p, q, r)
+        p, q, r = 1.0, 1.0, 0.0
+    expansion.scale[0] = p
+    expansion.scale[1] = q
+    expansion.scale[2] = r
+
+
+@register_jitable
+def fold(a, b, p, q, r):
+    """Make ``alpha = p a`` and ``beta = q b + r a`` the stored numbers, in place."""
+    for k in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            if b.size > 0:
+                b[k, j] = q * b[k, j] + r * a[k, j]
+            a[k, j] *= p
+
+
+@register_jitable
+def drop(expansion, gram, tile, slot, i, alpha, beta):
+    """Take the point in `slot` out of f and v, which row i has just joined with alpha and beta."""
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    n_outputs, n_rows = tile.raw_f.shape
+    n = expansion.n_points[0]
+    k_old = tile.k[slot]
+    for k in range(n_outputs):
+        a = expansion.a[k, slot]
+        b = expansion.b[k, slot] if expansion.b.size > 0 else 0.0
+        if a == 0.0 and b == 0.0:
+            continue
+        if gram.size > 0:
+            # ||f - a k_j||^2 = ||f||^2 - 2 a f(x_j) + a^2 k_jj, and likewise for <f, v>
+            raw_f, raw_v = 0.0, 0.0
+            a_k, b_k, k_j = expansion.a[k], expansion.b[k], gram[slot]
+            for j in range(n):
+                raw_f += a_k[j] * k_j[j]
+                raw_v += b_k[j] * k_j[j]
+            f_j = p * raw_f + alpha[k] * k_old[i]
+            v_j = q * raw_v + r * raw_f + beta[k] * k_old[i]
+            alpha_j, beta_j = p * a, q * b + r * a
+            expansion.norm2[0] += alpha_j * (alpha_j * k_j[slot] - 2.0 * f_j)
+            expansion.pi[0] += alpha_j * beta_j * k_j[slot] - alpha_j * v_j - beta_j * f_j
+        add_to_rest(tile.raw_f, k, -a, k_old, i)
+        if b != 0.0:
+            add_to_rest(tile.raw_v, k, -b, k_old, i)
+    expansion.norm2[0] = max(expansion.norm2[0], 0.0)
+
+
+@register_jitable
+def insert(expansion, gram, tile, slot, i, alpha, beta):
+    """Make row i the point in `slot`, with coefficients alpha and beta."""
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    n_outputs, n_rows = tile.raw_f.shape
+    k_new = tile.k[tile.n_points + i]
+    if gram.size > 0:
+        for j in range(expansion.n_points[0]):
+            gram[slot, j] = tile.k[j, i]
+            gram[j, slot] = tile.k[j, i]
+        gram[slot, slot] = k_new[i]
+    if q == 0.0:  # every b is zero, so their scale is free
+        q = 1.0
+        expansion.scale[1] = q
+    for k in range(n_outputs):
+        a = alpha[k] / p
+        expansion.a[k, slot] = a
+        if a != 0.0:
+            add_to_rest(tile.raw_f, k, a, k_new, i)
+        if expansion.b.size > 0:
+            b = (beta[k] - r * a) / q
+            expansion.b[k, slot] = b
+            if b != 0.0:
+                add_to_rest(tile.raw_v, k, b, k_new, i)
+    # The line of slot now holds the new point. Where slots are still free, that line is the one of
+    # a row of the tile that has had its turn, since a tile has at least as many rows as new points.
+    k_slot = tile.k[slot]
+    for j in range(i + 1, n_rows):
+        k_slot[j] = k_new[j]
+
+
+@register_jitable
+def add_to_rest(raw, k, coefficient, kernel_values, i):
+    """Correct the raw scores of the rows after i."""
+    line = raw[k]
+    for j in range(i + 1, line.shape[0]):
+        line[j] += coefficient * kernel_values[j]

@@ -1,0 +1,131 @@
+"""The record of parts that a learner is, and the learner: that record, its state and its points."""
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.intercepts import Intercept
+from kernelstream.kernels import Kernel
+from kernelstream.learner.points import Points
+from kernelstream.learner.state import State, allocate, expansion_fields, resize
+
+__all__ = ["Learner", "Model", "Parts", "build"]
+
+_FIRST_SLOTS = 256  # of a budget without limit, which then doubles
+
+
+class Model(NamedTuple):
+    """The rules of a learner's parts and its two weights. It never changes while learning."""
+
+    loss: Any
+    margin: Any
+    step_size: Any
+    update: Any
+    budget: Any
+    intercept: Any
+    regularization: float  # c in the papers: weight of half the squared norm of f
+    loss_weight: float  # C: weight of the loss
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a user chose, checked: public parts, and the loss as the rule that it is."""
+
+    kernel: Kernel
+    loss: Any
+    margin: Any
+    step_size: Any
+    update: Any
+    budget: Any
+    fit_intercept: bool
+    regularization: float
+    loss_weight: float
+
+
+@dataclass(eq=False)
+class Learner:
+    """A model that learns: rules, state, points."""
+
+    model: Model
+    fields: State  # what each array of the state spans, as its part declared it
+    state: State
+    points: Points
+    limit: int | None
+    compiled: Any = field(default=None, repr=False)  # a backend's own, never saved
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "compiled": None, "points": self.points.first(self.n_points)}
+
+    @property
+    def n_points(self) -> int:
+        return int(self.state.expansion.n_points[0])
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.state.expansion.a)
+
+    @property
+    def n_slots(self) -> int:
+        return self.points.n_slots
+
+    @property
+    def n_features(self) -> int:
+        return self.points.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.points.rows.dtype
+
+    def add_outputs(self, n: int) -> None:
+        """Give the model n more outputs, all zero."""
+        sizes = {"outputs": self.n_outputs + n, "points": self.n_slots}
+        self.state = resize(self.state, self.fields, sizes)
+
+    def make_room(self, n: int) -> None:
+        """Make sure that n more points fit, where there is no limit."""
+        wanted = self.n_points + n
+        if self.limit is None and wanted > self.n_slots:
+            self.resize_slots(max(wanted, 2 * self.n_slots))
+
+    def resize_slots(self, n_slots: int) -> None:
+        """Change the number of slots to a larger one."""
+        self.points.grow(n_slots)
+        sizes = {"outputs": self.n_outputs, "points": n_slots}
+        self.state = resize(self.state, self.fields, sizes)
+
+
+def build(parts: Parts, n_features: int, n_outputs: int, dtype: np.dtype) -> Learner:
+    """A learner that has seen nothing yet."""
+    step_rule = parts.step_size.to_rule()
+    intercept = Intercept(parts.fit_intercept, step_rule.initial)
+    model = Model(
+        loss=parts.loss,
+        margin=parts.margin.to_rule(step_rule.initial),
+        step_size=step_rule,
+        update=parts.update.to_rule(),
+        budget=parts.budget.to_rule(),
+        intercept=intercept.to_rule(),
+        regularization=float(parts.regularization),
+        loss_weight=float(parts.loss_weight),
+    )
+    traced = step_rule.is_traced()
+    fields = State(
+        expansion=expansion_fields(traced),
+        step_size=parts.step_size.state(),
+        margin=parts.margin.state(step_rule.initial),
+        intercept=intercept.state(),
+        # ||f||^2 and <f, v> enter only multiplied by c, and only where a trace is kept
+        budget=parts.budget.state(
+            step_rule.trace_decay() if traced and model.regularization > 0.0 else None, dtype
+        ),
+    )
+    limit = parts.budget.limit()
+    n_slots = _FIRST_SLOTS if limit is None else limit
+    return Learner(
+        model=model,
+        fields=fields,
+        state=allocate(fields, {"outputs": n_outputs, "points": n_slots}),
+        points=Points(parts.kernel, n_slots, n_features, dtype),
+        limit=limit,
+    )

@@ -1,0 +1,86 @@
+"""The points of the kernel expansion: dense rows with the numbers that their kernel needs."""
+
+from typing import Any
+
+import numpy as np
+
+from kernelstream.compiled import compiled
+from kernelstream.kernels import Kernel
+
+__all__ = ["STAGED_ROWS", "Points"]
+
+
+@compiled
+def _write(rows, numbers, slots, X, x):
+    for i in range(slots.shape[0]):
+        if slots[i] >= 0:
+            for j in range(X.shape[1]):
+                rows[slots[i], j] = X[i, j]
+            numbers[slots[i]] = x[i]
+
+
+# Rows that are being learned stand behind the points for a moment, so that one matrix product gives
+# the kernel values of both with each of them.
+STAGED_ROWS = 512
+
+
+class Points:
+    """Slots that hold rows. Rows are written here and nowhere else."""
+
+    def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
+        self.kernel = kernel
+        self.n_slots = n_slots
+        self.rows = np.zeros((n_slots + STAGED_ROWS, n_features), dtype=dtype)
+        self.numbers = np.zeros(n_slots + STAGED_ROWS, dtype=dtype)
+        self.journal: list[tuple[np.ndarray, ...]] | None = None  # what `write` replaced, if asked
+        self._memory = np.empty(0, dtype)
+
+    def first(self, n_points: int) -> "Points":
+        """A copy with the first n points and nothing else."""
+        copy = Points(self.kernel, self.n_slots, self.rows.shape[1], self.rows.dtype)
+        copy.rows[:n_points], copy.numbers[:n_points] = self.rows[:n_points], self.numbers[:n_points]
+        return copy
+
+    def grow(self, n_slots: int) -> None:
+        """Make room for more points."""
+        before = self.rows, self.numbers
+        n_features, dtype = self.rows.shape[1], self.rows.dtype
+        self.rows = np.zeros((n_slots + STAGED_ROWS, n_features), dtype=dtype)
+        self.numbers = np.zeros(n_slots + STAGED_ROWS, dtype=dtype)
+        self.rows[: len(before[0])], self.numbers[: len(before[1])] = before
+        self.n_slots = n_slots
+
+    def _workspace(self, *shape: int) -> np.ndarray:
+        """Memory for a block that nobody keeps: fresh pages for every tile would cost more."""
+        size = shape[0] * shape[1]
+        if self._memory.size < size:
+            self._memory = np.empty(size, self.rows.dtype)
+        return self._memory[:size].reshape(shape)
+
+    def write(self, slots: np.ndarray, X: np.ndarray, numbers: np.ndarray) -> None:
+        """Put rows into slots, in order; a slot below zero is none."""
+        if self.journal is not None:
+            used = slots[slots >= 0]
+            self.journal.append((used, self.rows[used], self.numbers[used]))
+        _write(self.rows, self.numbers, slots, X, numbers)
+
+    def undo(self) -> None:
+        """Take back what was written since the journal began."""
+        for slots, rows, numbers in reversed(self.journal or []):
+            # a slot that was written twice holds its older row in the earlier entry
+            self.rows[slots], self.numbers[slots] = rows, numbers
+
+    def block(self, n_points: int, X: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
+        """Write k(points, X) into `out`."""
+        self.kernel.block(self.rows[:n_points], X, self.numbers[:n_points], numbers, out)
+
+    def block_with_rows(self, n_points: int, X: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """k(points, X) and below it k(X, X)."""
+        end = n_points + len(X)
+        self.rows[n_points:end], self.numbers[n_points:end] = X, numbers
+        block = self._workspace(end, len(X))
+        self.block(end, X, numbers, block)
+        diagonal = self.kernel.diagonal(X, numbers)
+        if diagonal is not None:  # exactly, whatever rounding made of it
+            block[n_points:].flat[:: len(X) + 1] = diagonal
+        return block

@@ -1,0 +1,166 @@
+"""The specification: SVMD and NORMA one row at a time, in plain NumPy, beside the paper.
+
+Slow and obvious. It shares the loss formulas and the kernels with the fast path and nothing else:
+no tiles, no scaled coefficients, no rules. Numbers are equations of the SVMD paper (JMLR 2006), and
+the comments (a)-(e) are the steps of its algorithm 2.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from kernelstream import budgets, margins, step_sizes
+from kernelstream.learner.learn import LARGEST_DECAY
+from kernelstream.learner.model import Parts
+
+__all__ = ["Reference"]
+
+
+class Reference:
+    """A learner whose every quantity is an attribute with the paper's name."""
+
+    def __init__(self, parts: Parts, n_features: int, n_outputs: int):
+        self.parts = parts
+        self.kernel = parts.kernel.resolve(n_features)
+        self.c = parts.regularization
+        self.points = np.zeros((0, n_features))
+        self.alpha = np.zeros((0, n_outputs))  # f = sum_i alpha_i k(x_i, .)
+        self.beta = np.zeros((0, n_outputs))  # v = sum_i beta_i k(x_i, .)
+        self.norm2 = 0.0  # ||f||^2
+        self.pi = 0.0  # <f, v>
+        self.eta = parts.step_size.initial
+        self.b = np.zeros(n_outputs)
+        self.eta_b = np.full(n_outputs, float(self.eta))
+        self.v_b = np.zeros(n_outputs)
+        self.epsilon = self._first_margin()
+        self.eta_epsilon = self._first_margin_step()
+        self.v_epsilon = 0.0
+        self.t = 0
+
+    def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
+        """Learn one row; return its scores before that."""
+        smd = isinstance(self.parts.step_size, step_sizes.SMD)
+        lam = self.parts.step_size.decay if smd else 0.0
+        loss = self.parts.loss
+
+        # (a) prediction
+        k = self._kernel_values(self.points, x)
+        k_xx = self._kernel_values(x[None], x)[0]
+        f = self.alpha.T @ k
+        v = self.beta.T @ k  # (b)ii, (39)
+        scores = f + self.b
+        if weight == 0:
+            return scores
+
+        # (b) gradients
+        xi = np.zeros_like(scores)
+        chi = np.zeros_like(scores)
+        violated = loss.gradient(scores, y, self.epsilon, xi)
+        rho = 0.0
+        if loss.is_curved():
+            rho = loss.curvature(scores, y, self.epsilon, v + self.v_b, chi)
+        total_weight = self.parts.loss_weight * weight
+        xi, chi, rho = xi * total_weight, chi * total_weight, rho * total_weight
+        g_v = self.c * self.pi + xi @ v  # (45)
+
+        # (c) step sizes, traces
+        room = 1.0 if self.parts.fit_intercept else 2.0
+        eta = self._next_step(self.parts.step_size.initial, self.eta, g_v)  # (33)
+        if eta * (self.c + rho * k_xx) > room:
+            eta = room / (self.c + rho * k_xx)
+        if eta * self.c > LARGEST_DECAY:
+            eta = LARGEST_DECAY / self.c
+        self._adapt_margin(violated, weight, lam)
+        if self.parts.fit_intercept:
+            self._adapt_intercept(xi, chi, lam, room / rho if rho > 0 else math.inf)
+        keep = 1 - eta * self.c
+        old_beta = keep * lam * self.beta - eta * self.c * self.alpha  # (42), old points
+        new_beta = -eta * (xi + lam * chi)  # (42), the new one
+
+        # (d) incremental quantities
+        f_g = self.c * self.norm2 + xi @ f  # (48)
+        f_v = keep * lam * self.pi - eta * f_g - eta * lam * (chi @ f)  # (47) with curvature
+        v_next = old_beta.T @ k + new_beta * k_xx  # (39)
+        self.pi = keep * f_v - eta * (xi @ v_next) if smd else 0.0  # (46)
+        self.norm2 = (
+            keep**2 * self.norm2 - 2 * eta * keep * (xi @ f) + eta**2 * k_xx * (xi @ xi)
+        )  # (49)
+        self.norm2 = max(self.norm2, 0.0)
+
+        # (e) the function itself (32)
+        self.alpha = keep * self.alpha
+        self.beta = old_beta if smd else self.beta
+        if xi.any() or (smd and new_beta.any()):
+            self.points = np.vstack([self.points, x])
+            self.alpha = np.vstack([self.alpha, -eta * xi])
+            self.beta = np.vstack([self.beta, new_beta if smd else 0 * xi])
+            self._truncate()
+        self.eta = eta
+        self.t += 1
+        return scores
+
+    def _kernel_values(self, X: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return self.kernel(X, x[None])[:, 0] if len(X) else np.zeros(0)
+
+    def _next_step(self, first: float, eta: float, correlation: float) -> float:
+        rule = self.parts.step_size
+        if isinstance(rule, step_sizes.Constant):
+            return first
+        if isinstance(rule, step_sizes.SqrtDecay):
+            return first * math.sqrt(rule.tau / (rule.tau + self.t))  # (59)
+        eta *= max(0.5, 1 - rule.meta * correlation)
+        return min(max(eta, rule.lowest * first), rule.highest * first)
+
+    def _adapt_intercept(self, xi: np.ndarray, chi: np.ndarray, lam: float, limit: float) -> None:
+        for j in range(len(xi)):
+            first = self.parts.step_size.initial
+            eta = min(self._next_step(first, self.eta_b[j], xi[j] * self.v_b[j]), limit)  # (51)
+            self.b[j] -= eta * xi[j]  # (50)
+            self.v_b[j] = lam * self.v_b[j] - eta * (xi[j] + lam * chi[j])  # (52)
+            self.eta_b[j] = eta
+
+    def _first_margin(self) -> float:
+        margin: Any = self.parts.margin
+        return float(margin.value if isinstance(margin, margins.Fixed) else margin.initial)
+
+    def _first_margin_step(self) -> float:
+        margin: Any = self.parts.margin
+        if isinstance(margin, margins.Fixed):
+            return 0.0
+        own = {"relative": 0.3, "paper": 1.0, "linear": self.parts.step_size.initial}
+        return float(own[margin.rule] if margin.step is None else margin.step)
+
+    def _adapt_margin(self, violated: bool, weight: float, lam: float) -> None:
+        margin: Any = self.parts.margin
+        if isinstance(margin, margins.Fixed):
+            return
+        sign = self.parts.loss.margin_direction()
+        excess = sign * weight * (float(violated) - margin.nu)
+        first = self._first_margin_step()
+        if margin.rule == "relative":
+            self.epsilon *= math.exp(min(max(first * excess, -50), 50))
+        elif margin.rule == "paper":
+            g = -self.epsilon * excess  # (54)
+            self.eta_epsilon = self._next_step(first, self.eta_epsilon, g * self.v_epsilon)  # (57)
+            self.v_epsilon = (
+                lam * self.v_epsilon - self.eta_epsilon * g * (1 + lam * self.v_epsilon)
+            )  # (58)
+            self.epsilon *= math.exp(min(max(-self.eta_epsilon * g, -50), 50))  # (56)
+        else:
+            g = -excess
+            self.eta_epsilon = self._next_step(first, self.eta_epsilon, g * self.v_epsilon)
+            self.v_epsilon = lam * self.v_epsilon - self.eta_epsilon * g
+            self.epsilon -= self.eta_epsilon * g
+        lowest = -1e9 if margin.rule == "linear" else 1e-9
+        self.epsilon = min(max(self.epsilon, lowest * margin.initial), 1e9 * margin.initial)
+
+    def _truncate(self) -> None:
+        budget = self.parts.budget
+        if isinstance(budget, budgets.Unbounded) or len(self.points) <= budget.size:
+            return
+        self.points, self.alpha, self.beta = self.points[1:], self.alpha[1:], self.beta[1:]
+        if budget.exact:
+            gram = self.kernel(self.points)
+            self.norm2 = float(np.sum(self.alpha * (gram @ self.alpha)))
+            self.pi = float(np.sum(self.alpha * (gram @ self.beta)))

@@ -1,0 +1,40 @@
+"""Epsilon-insensitive loss, fixed or with nu (NORMA, section 3)."""
+
+from typing import NamedTuple
+
+from kernelstream.parts import SLACK, rule
+
+
+@rule
+class EpsilonInsensitive(NamedTuple):
+    """``l = max(0, |y - f| - margin)``: residuals inside the zone cost nothing.
+
+    On the zone's border the row is not a violation. A violation widens the zone when nu moves it.
+    """
+
+    unused: bool = False
+    name = "epsilon_insensitive"
+    task = "regression"
+    single_output = True
+    accepts_nu = True
+
+    def value(self, scores, y, margin):
+        return max(0.0, abs(y - scores[0]) - margin)
+
+    def gradient(self, scores, y, margin, xi):
+        residual = y - scores[0]
+        excess = abs(residual) - margin
+        violated = excess > SLACK * (abs(margin) + abs(y) + abs(scores[0]))
+        xi[0] = 0.0
+        if violated:
+            xi[0] = -1.0 if residual > 0.0 else 1.0
+        return violated
+
+    def is_curved(self):
+        return False
+
+    def curvature(self, scores, y, margin, direction, product):
+        return 0.0
+
+    def margin_direction(self):
+        return 1.0

@@ -1,0 +1,37 @@
+"""Binary soft margin loss: equations (14)-(15) of the SVMD paper."""
+
+from typing import NamedTuple
+
+from kernelstream.parts import SLACK, rule
+
+
+@rule
+class Hinge(NamedTuple):
+    """``l = max(0, margin - y f)`` with y = -1 or +1.
+
+    At the kink ``y f = margin`` the row is not a violation and the gradient is zero.
+    """
+
+    unused: bool = False
+    name = "hinge"
+    task = "classification"
+    single_output = True
+    accepts_nu = True
+
+    def value(self, scores, y, margin):
+        return max(0.0, margin - y * scores[0])
+
+    def gradient(self, scores, y, margin, xi):
+        gap = margin - y * scores[0]
+        violated = gap > SLACK * (abs(margin) + abs(scores[0]))
+        xi[0] = -y if violated else 0.0
+        return violated
+
+    def is_curved(self):
+        return False
+
+    def curvature(self, scores, y, margin, direction, product):
+        return 0.0
+
+    def margin_direction(self):
+        return -1.0

@@ -1,0 +1,52 @@
+"""Huber's robust loss; with nu its zone moves, a trimmed mean (NORMA, section 3)."""
+
+from typing import NamedTuple
+
+from kernelstream.parts import SLACK, rule
+
+
+@rule
+class Huber(NamedTuple):
+    """``l = (y - f)^2 / (2 margin)`` inside the zone, ``|y - f| - margin / 2`` outside.
+
+    A residual outside the zone is a violation; the border belongs to the zone. The value is that of
+    the limit, the absolute loss, where the zone is empty.
+    """
+
+    unused: bool = False
+    name = "huber"
+    task = "regression"
+    single_output = True
+    accepts_nu = True
+
+    def value(self, scores, y, margin):
+        residual = abs(y - scores[0])
+        if residual >= margin:
+            return residual - 0.5 * margin
+        return 0.5 * residual * residual / margin
+
+    def gradient(self, scores, y, margin, xi):
+        residual = y - scores[0]
+        violated = abs(residual) - margin > SLACK * (abs(margin) + abs(y) + abs(scores[0]))
+        if abs(residual) < margin:
+            xi[0] = -residual / margin
+        elif residual > 0.0:
+            xi[0] = -1.0
+        elif residual < 0.0:
+            xi[0] = 1.0
+        else:
+            xi[0] = 0.0
+        return violated
+
+    def is_curved(self):
+        return True
+
+    def curvature(self, scores, y, margin, direction, product):
+        rho = 0.0
+        if abs(y - scores[0]) < margin:
+            rho = 1.0 / margin
+        product[0] = rho * direction[0]
+        return rho
+
+    def margin_direction(self):
+        return 1.0

@@ -1,0 +1,42 @@
+"""Binary logistic loss: equations (18)-(19), (36) and (43) of the SVMD paper."""
+
+import math
+from typing import NamedTuple
+
+from kernelstream.parts import rule
+
+
+@rule
+class Logistic(NamedTuple):
+    """``l = log(1 + exp(-y f))`` with y = -1 or +1. It has no margin, and every row is a violation."""
+
+    unused: bool = False
+    name = "log_loss"
+    task = "classification"
+    single_output = True
+    accepts_nu = False
+
+    def value(self, scores, y, margin):
+        z = y * scores[0]
+        return max(0.0, -z) + math.log1p(math.exp(-abs(z)))  # exp never sees a positive number
+
+    def gradient(self, scores, y, margin, xi):
+        z = y * scores[0]
+        if z >= 0.0:
+            e = math.exp(-z)
+            xi[0] = -y * e / (1.0 + e)
+        else:
+            xi[0] = -y / (1.0 + math.exp(z))
+        return True
+
+    def is_curved(self):
+        return True
+
+    def curvature(self, scores, y, margin, direction, product):
+        e = math.exp(-abs(scores[0]))
+        rho = e / ((1.0 + e) * (1.0 + e))  # (36), the same for both signs of y f
+        product[0] = rho * direction[0]
+        return rho
+
+    def margin_direction(self):
+        return 0.0

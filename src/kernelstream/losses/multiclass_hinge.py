@@ -1,0 +1,49 @@
+"""Multiclass soft margin loss: equations (16)-(17) of the SVMD paper."""
+
+from typing import NamedTuple
+
+from kernelstream.losses.runner_up import runner_up
+from kernelstream.parts import SLACK, rule
+
+
+@rule
+class MulticlassHinge(NamedTuple):
+    """``l = max(0, margin + max over other labels of f(x, .) - f(x, y))``, y a label's index.
+
+    At the kink the row is not a violation and the gradient is zero. Of several runners-up the one
+    with the lowest index counts. With a single label there is no other, and the loss is zero.
+    """
+
+    unused: bool = False
+    name = "hinge"
+    task = "classification"
+    single_output = False
+    accepts_nu = True
+
+    def value(self, scores, y, margin):
+        other = runner_up(scores, int(y))
+        if other < 0:
+            return 0.0
+        return max(0.0, margin + scores[other] - scores[int(y)])
+
+    def gradient(self, scores, y, margin, xi):
+        label = int(y)
+        xi[:] = 0.0
+        other = runner_up(scores, label)
+        if other < 0:
+            return False
+        gap = margin + scores[other] - scores[label]
+        violated = gap > SLACK * (abs(margin) + abs(scores[other]) + abs(scores[label]))
+        if violated:
+            xi[label] = -1.0
+            xi[other] = 1.0
+        return violated
+
+    def is_curved(self):
+        return False
+
+    def curvature(self, scores, y, margin, direction, product):
+        return 0.0
+
+    def margin_direction(self):
+        return -1.0

@@ -1,0 +1,34 @@
+"""One-class soft margin loss: equations (23)-(24) of the SVMD paper, (53) with nu."""
+
+from typing import NamedTuple
+
+from kernelstream.parts import SLACK, rule
+
+
+@rule
+class Novelty(NamedTuple):
+    """``l = max(0, margin - f)``. At the kink ``f = margin`` the row is not a violation."""
+
+    unused: bool = False
+    name = "novelty"
+    task = "novelty"
+    single_output = True
+    accepts_nu = True
+
+    def value(self, scores, y, margin):
+        return max(0.0, margin - scores[0])
+
+    def gradient(self, scores, y, margin, xi):
+        gap = margin - scores[0]
+        violated = gap > SLACK * (abs(margin) + abs(scores[0]))
+        xi[0] = -1.0 if violated else 0.0
+        return violated
+
+    def is_curved(self):
+        return False
+
+    def curvature(self, scores, y, margin, direction, product):
+        return 0.0
+
+    def margin_direction(self):
+        return -1.0

@@ -1,0 +1,77 @@
+"""Perceptron losses: the hinge with no margin (NORMA, section 3)."""
+
+from typing import NamedTuple
+
+from kernelstream.losses.runner_up import runner_up
+from kernelstream.parts import SLACK, rule
+
+
+@rule
+class Perceptron(NamedTuple):
+    """``l = max(0, -y f)`` with y = -1 or +1.
+
+    At the kink ``f = 0`` the row counts as a mistake: a model that starts at zero would never move
+    otherwise.
+    """
+
+    unused: bool = False
+    name = "perceptron"
+    task = "classification"
+    single_output = True
+    accepts_nu = False
+
+    def value(self, scores, y, margin):
+        return max(0.0, -y * scores[0])
+
+    def gradient(self, scores, y, margin, xi):
+        mistaken = y * scores[0] <= SLACK
+        xi[0] = -y if mistaken else 0.0
+        return mistaken
+
+    def is_curved(self):
+        return False
+
+    def curvature(self, scores, y, margin, direction, product):
+        return 0.0
+
+    def margin_direction(self):
+        return 0.0
+
+
+@rule
+class MulticlassPerceptron(NamedTuple):
+    """``l = max(0, max over other labels of f(x, .) - f(x, y))``; a tie is a mistake."""
+
+    unused: bool = False
+    name = "perceptron"
+    task = "classification"
+    single_output = False
+    accepts_nu = False
+
+    def value(self, scores, y, margin):
+        other = runner_up(scores, int(y))
+        if other < 0:
+            return 0.0
+        return max(0.0, scores[other] - scores[int(y)])
+
+    def gradient(self, scores, y, margin, xi):
+        label = int(y)
+        xi[:] = 0.0
+        other = runner_up(scores, label)
+        if other < 0:
+            return False
+        size = 1.0 + abs(scores[label]) + abs(scores[other])
+        mistaken = scores[label] - scores[other] <= SLACK * size
+        if mistaken:
+            xi[label] = -1.0
+            xi[other] = 1.0
+        return mistaken
+
+    def is_curved(self):
+        return False
+
+    def curvature(self, scores, y, margin, direction, product):
+        return 0.0
+
+    def margin_direction(self):
+        return 0.0

@@ -1,0 +1,26 @@
+"""The best label beside the true one, y* in equations (16)-(17)."""
+
+from numba.extending import register_jitable
+
+from kernelstream.parts import SLACK
+
+
+@register_jitable
+def runner_up(scores, label):
+    """Index of the highest score other than `label`'s; near-ties go to the lowest index.
+
+    -1 where there is no other label.
+    """
+    best = -1
+    largest = 0.0
+    for candidate in range(scores.shape[0]):
+        largest = max(largest, abs(scores[candidate]))
+        if candidate != label and (best < 0 or scores[candidate] > scores[best]):
+            best = candidate
+    if best < 0:
+        return best
+    nearly = scores[best] - SLACK * largest
+    for candidate in range(best):
+        if candidate != label and scores[candidate] >= nearly:
+            return candidate
+    return best

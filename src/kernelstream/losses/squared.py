@@ -1,0 +1,33 @@
+"""Squared loss (NORMA, section 3: the coefficient of a new point is eta times the residual)."""
+
+from typing import NamedTuple
+
+from kernelstream.parts import rule
+
+
+@rule
+class Squared(NamedTuple):
+    """``l = (y - f)^2 / 2``. Every row is a violation."""
+
+    unused: bool = False
+    name = "squared_error"
+    task = "regression"
+    single_output = True
+    accepts_nu = False
+
+    def value(self, scores, y, margin):
+        return 0.5 * (y - scores[0]) ** 2
+
+    def gradient(self, scores, y, margin, xi):
+        xi[0] = scores[0] - y
+        return True
+
+    def is_curved(self):
+        return True
+
+    def curvature(self, scores, y, margin, direction, product):
+        product[0] = direction[0]
+        return 1.0
+
+    def margin_direction(self):
+        return 0.0

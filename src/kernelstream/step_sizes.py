@@ -1,0 +1,207 @@
+"""How far to go?
+
+One step size rule serves every parameter of a model: f itself, each intercept, the margin. Each of
+them keeps its own step ``eta`` and its own trace ``v``, the derivative of that parameter with
+respect to the logarithm of its past step sizes; the rule only says how they move.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+from kernelstream.parts import Field, Part, number, one_of, rule
+
+__all__ = ["SMD", "Constant", "SqrtDecay", "StepState", "as_step_size"]
+
+
+class StepState(NamedTuple):
+    """The step size of f."""
+
+    eta: object
+
+
+@rule
+class ConstantRule(NamedTuple):
+    """A step that never changes."""
+
+    initial: float
+
+    def next_step(self, first, eta, n_seen, correlation):
+        return first
+
+    def is_traced(self):
+        return False
+
+    def trace_decay(self):
+        return 0.0
+
+
+@rule
+class SqrtDecayRule(NamedTuple):
+    """A step that falls as the square root of time, (59)."""
+
+    initial: float
+    tau: float
+
+    def next_step(self, first, eta, n_seen, correlation):
+        return first * math.sqrt(self.tau / (self.tau + n_seen))  # (59)
+
+    def is_traced(self):
+        return False
+
+    def trace_decay(self):
+        return 0.0
+
+
+@rule
+class SMDRule(NamedTuple):
+    """A step that descends the loss's gradient with respect to its own logarithm."""
+
+    initial: float
+    meta: float
+    decay: float
+    lowest: float
+    highest: float
+
+    def next_step(self, first, eta, n_seen, correlation):
+        eta *= max(0.5, 1.0 - self.meta * correlation)  # (33), (51), (57)
+        return min(max(eta, first * self.lowest), first * self.highest)
+
+    def is_traced(self):
+        return True
+
+    def trace_decay(self):
+        return self.decay
+
+
+class _StepSize(Part):
+    initial: float
+
+    def state(self) -> StepState:
+        return StepState(eta=Field((), float(self.initial)))
+
+
+class Constant(_StepSize):
+    """The same step at every row.
+
+    Parameters
+    ----------
+    initial : float, default=0.1
+        The step size eta.
+
+    Examples
+    --------
+    >>> from kernelstream.step_sizes import Constant
+    >>> Constant(0.1)
+    Constant(initial=0.1)
+    """
+
+    def __init__(self, initial: float = 0.1):
+        self.initial = initial
+        self.check()
+
+    def check(self) -> None:
+        number("initial", self.initial, above=0)
+
+    def to_rule(self) -> ConstantRule:
+        self.check()
+        return ConstantRule(float(self.initial))
+
+
+class SqrtDecay(_StepSize):
+    """NORMA's schedule, ``eta_t = initial * sqrt(tau / (tau + t))`` with t = 0, 1, ... (59).
+
+    Parameters
+    ----------
+    initial : float, default=1.0
+        The first step size.
+    tau : float, default=100
+        How many rows it takes until the step has fallen to 0.71 of the first.
+
+    Examples
+    --------
+    >>> from kernelstream.step_sizes import SqrtDecay
+    >>> SqrtDecay(1.0, tau=10)
+    SqrtDecay(initial=1.0, tau=10)
+    """
+
+    def __init__(self, initial: float = 1.0, tau: float = 100):
+        self.initial = initial
+        self.tau = tau
+        self.check()
+
+    def check(self) -> None:
+        number("initial", self.initial, above=0)
+        number("tau", self.tau, above=0)
+
+    def to_rule(self) -> SqrtDecayRule:
+        self.check()
+        return SqrtDecayRule(float(self.initial), float(self.tau))
+
+
+class SMD(_StepSize):
+    """Stochastic meta-descent: the step size is learned along with the model.
+
+    ``eta <- eta max(1/2, 1 - meta <g, v>)`` (33), where the trace
+    ``v <- decay v - eta (g + decay H v)`` (34) follows how the model depends on its past step
+    sizes. With ``decay=0`` only the effect of the last step counts.
+
+    Parameters
+    ----------
+    initial : float, default=0.1
+        The first step size eta_0.
+    meta : float, default=0.1
+        The meta step mu: how fast log eta moves.
+    decay : float in [0, 1], default=0.99
+        The time scale lambda of the trace; 1 is for stationary data only.
+    lowest, highest : float, default=1e-6 and 1e6
+        Bounds on eta as multiples of the first step, so that it can always come back.
+
+    Notes
+    -----
+    Whatever the rule, a step is also cut so that ``eta (c + rho k(x, x)) <= 2``, beyond which an
+    explicit step on a curved loss increases it, and ``eta c < 1``.
+
+    Examples
+    --------
+    >>> from kernelstream.step_sizes import SMD
+    >>> SMD(initial=0.1, meta=0.1, decay=0.99).decay
+    0.99
+    """
+
+    def __init__(
+        self, initial: float = 0.1, meta: float = 0.1, decay: float = 0.99,
+        lowest: float = 1e-6, highest: float = 1e6,
+    ):  # fmt: skip
+        self.initial = initial
+        self.meta = meta
+        self.decay = decay
+        self.lowest = lowest
+        self.highest = highest
+        self.check()
+
+    def check(self) -> None:
+        number("initial", self.initial, above=0)
+        number("meta", self.meta, at_least=0)
+        number("decay", self.decay, at_least=0, at_most=1)
+        number("lowest", self.lowest, above=0, at_most=1)
+        number("highest", self.highest, at_least=1)
+
+    def to_rule(self) -> SMDRule:
+        self.check()
+        return SMDRule(
+            float(self.initial), float(self.meta), float(self.decay),
+            float(self.lowest), float(self.highest),
+        )  # fmt: skip
+
+
+_BY_NAME = {"smd": SMD, "sqrt_decay": SqrtDecay, "constant": Constant}
+
+
+def as_step_size(step_size: Any) -> Any:
+    """A step size part from what a user may give: a name, a number (constant), a part."""
+    if isinstance(step_size, _StepSize):
+        step_size.check()
+        return step_size
+    if isinstance(step_size, str):
+        return _BY_NAME[one_of("step_size", step_size, list(_BY_NAME))]()
+    return Constant(number("step_size", step_size, above=0))
