@@ -1,13 +1,32 @@
 """Kernel machines that learn from a stream, in bounded memory, and set their own step size."""
 
-from kernelstream import budgets, kernels, margins, presets, step_sizes, streams, updates
-from kernelstream.backends.cpu import BadRow
-from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector, load
-from kernelstream.evaluate import PrequentialResult, prequential
-from kernelstream.persistence import FileError
-from kernelstream.presets import make
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kernelstream import budgets, kernels, margins, presets, step_sizes, streams, updates
+    from kernelstream.backends.cpu import BadRow
+    from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector, load
+    from kernelstream.evaluate import PrequentialResult, prequential
+    from kernelstream.persistence import FileError
+    from kernelstream.presets import make
 
 __version__ = "0.1.0"
+
+# Where each public name lives. Names are imported when they are first used: scikit-learn and Numba
+# take a second to import, and `kernelstream --help` needs neither.
+_HOME = {
+    "BadRow": "backends.cpu",
+    "FileError": "persistence",
+    "KernelClassifier": "estimators",
+    "KernelRegressor": "estimators",
+    "NoveltyDetector": "estimators",
+    "PrequentialResult": "evaluate",
+    "load": "estimators",
+    "make": "presets",
+    "prequential": "evaluate",
+}
+_MODULES = ["budgets", "kernels", "margins", "presets", "step_sizes", "streams", "updates"]
 
 __all__ = [
     "BadRow",
@@ -28,3 +47,17 @@ __all__ = [
     "streams",
     "updates",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name in _HOME:
+        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -87,7 +87,10 @@ def prequential(model: Any, X: Any, y: Any = None, progress: bool = False) -> Pr
     True
     """
     classes = None
-    is_classifier, is_regressor = isinstance(model, KernelClassifier), isinstance(model, KernelRegressor)
+    is_classifier, is_regressor = (
+        isinstance(model, KernelClassifier),
+        isinstance(model, KernelRegressor),
+    )
     if y is None and (is_classifier or is_regressor):
         raise ValueError(f"y is missing: {type(model).__name__} needs the target of each row.")
     if y is not None:

@@ -25,14 +25,14 @@ class InterceptRule(NamedTuple):
     def is_fitted(self):
         return self.fitted
 
-    def adapt_intercept(self, intercept_state, step_size, n_seen, xi, chi, limit):
+    def adapt_intercept(self, intercept_state, step_size, n_seen, xi, chi, unit, limit):
         if not self.fitted:
             return
         decay = step_size.trace_decay()
         for k in range(xi.shape[0]):
             trace = intercept_state.trace[k]
             eta = step_size.next_step(
-                self.first_step, intercept_state.eta[k], n_seen, xi[k] * trace
+                self.first_step, intercept_state.eta[k], n_seen, xi[k] * trace / unit
             )  # (51)
             eta = min(eta, limit)
             intercept_state.b[k] -= eta * xi[k]  # (50)

@@ -32,7 +32,7 @@ class Kernel(Part):
 
     def numbers(self, X: np.ndarray) -> np.ndarray:
         """One number a row, needed by `block`: here the squared norm."""
-        return np.einsum("ij,ij->i", X, X)
+        return _squared_norms(X)
 
     def block(
         self, P: np.ndarray, X: np.ndarray, p: np.ndarray, x: np.ndarray, out: np.ndarray
@@ -40,12 +40,12 @@ class Kernel(Part):
         """Write k(P, X), of shape (len(P), len(X)), into `out`; p and x are their `numbers`."""
         raise TypeError(f"{type(self).__name__} must say how to make a block.")
 
-    def diagonal(self, X: np.ndarray, x: np.ndarray) -> np.ndarray | None:
-        """k(x, x) of each row, or None where only `block` can tell."""
+    def diagonal(self, x: np.ndarray) -> np.ndarray | float | None:
+        """k(x, x) of each row from its `numbers`, or None where only `block` can tell."""
         raise TypeError(f"{type(self).__name__} must say its diagonal.")
 
     def magnitude(self, x: np.ndarray) -> np.ndarray:
-        """One number a row, from its `numbers`, that bounds every intermediate result of `block`."""
+        """One number a row, from its `numbers`, that bounds whatever `block` computes."""
         return x
 
     def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
@@ -67,6 +67,17 @@ def _check_gamma(gamma: Any) -> None:
             )
         return
     number("gamma", gamma, above=0)
+
+
+@compiled
+def _squared_norms(X):
+    norms = np.empty(X.shape[0], X.dtype)
+    for i in range(X.shape[0]):
+        total = 0.0
+        for j in range(X.shape[1]):
+            total += X[i, j] * X[i, j]
+        norms[i] = total
+    return norms
 
 
 @compiled
@@ -124,15 +135,15 @@ class RBF(Kernel):
         _check_gamma(self.gamma)
 
     def numbers(self, X):
-        return self.gamma * np.einsum("ij,ij->i", X, X)
+        return self.gamma * _squared_norms(X)
 
     def block(self, P, X, p, x, out):
         np.matmul(P, X.T, out=out)
         _negative_distances(out, p, x, 2.0 * self.gamma)
         np.exp(out, out=out)
 
-    def diagonal(self, X, x):
-        return np.ones(len(X))
+    def diagonal(self, x):
+        return 1.0
 
 
 class Polynomial(Kernel):
@@ -168,7 +179,7 @@ class Polynomial(Kernel):
         np.matmul(P, X.T, out=out)
         _powers(out, float(self.gamma), float(self.coef0), int(self.degree))
 
-    def diagonal(self, X, x):
+    def diagonal(self, x):
         return (self.gamma * x + self.coef0) ** self.degree
 
     def magnitude(self, x):
@@ -189,7 +200,7 @@ class Linear(Kernel):
     def block(self, P, X, p, x, out):
         np.matmul(P, X.T, out=out)
 
-    def diagonal(self, X, x):
+    def diagonal(self, x):
         return x
 
 
@@ -222,8 +233,8 @@ class Laplacian(Kernel):
         np.multiply(cdist(P, X, "cityblock"), -self.gamma, out=out)
         np.exp(out, out=out)
 
-    def diagonal(self, X, x):
-        return np.ones(len(X))
+    def diagonal(self, x):
+        return 1.0
 
 
 class Custom(Kernel):
@@ -266,7 +277,7 @@ class Custom(Kernel):
             )
         out[:] = block
 
-    def diagonal(self, X, x):
+    def diagonal(self, x):
         return None
 
 
@@ -279,12 +290,13 @@ def names() -> list[str]:
     return list(_BY_NAME)
 
 
-def as_kernel(kernel: Any, gamma: Any, degree: int, coef0: float) -> Kernel:
+def as_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> Kernel:
     """A kernel part from what a user may give: a name with its parameters, a part, a function.
 
     `gamma`, `degree` and `coef0` are None where the user left them alone.
     """
-    given = {k: v for k, v in (("gamma", gamma), ("degree", degree), ("coef0", coef0)) if v is not None}  # fmt: skip
+    chosen = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    given = {name: value for name, value in chosen.items() if value is not None}
     if isinstance(kernel, str):
         if kernel not in _BY_NAME:
             listed = ", ".join(repr(n) for n in _BY_NAME)

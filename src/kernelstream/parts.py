@@ -46,12 +46,12 @@ class Part(BaseEstimator):
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return bool(self.get_params(deep=False) == other.get_params(deep=False))  # type: ignore[attr-defined]
+        return bool(self.get_params(deep=False) == other.get_params(deep=False))
 
     def __hash__(self) -> int:
         return hash((type(self), tuple(sorted(self.get_params(deep=False).items()))))
 
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # noqa: N803 (scikit-learn's signature)
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         arguments = ", ".join(f"{k}={v!r}" for k, v in self.get_params(deep=False).items())
         return f"{type(self).__name__}({arguments})"
 

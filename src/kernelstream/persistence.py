@@ -91,7 +91,9 @@ def _array(entry: dict[str, Any], data: memoryview) -> np.ndarray:
     for n in shape:
         expected *= n
     if size != expected or offset + size > len(data):
-        raise FileError(f"array {entry['name']!r} claims {size} bytes, which the file does not have.")
+        raise FileError(
+            f"array {entry['name']!r} claims {size} bytes, which the file does not have."
+        )
     return np.frombuffer(data[offset : offset + size], dtype=dtype).reshape(shape)
 
 

@@ -10,13 +10,17 @@ from typing import Any, NamedTuple
 
 from kernelstream.parts import Field, Part, number, one_of, rule
 
-__all__ = ["SMD", "Constant", "SqrtDecay", "StepState", "as_step_size"]
+__all__ = ["SMD", "Constant", "SqrtDecay", "StepState", "as_step_size", "smd_for"]
 
 
 class StepState(NamedTuple):
-    """The step size of f."""
+    """The step size of f, and a running mean of the loss."""
 
     eta: object
+    mean_loss: object
+
+
+_WINDOW = 100  # rows over which the mean loss is taken
 
 
 @rule
@@ -27,6 +31,9 @@ class ConstantRule(NamedTuple):
 
     def next_step(self, first, eta, n_seen, correlation):
         return first
+
+    def unit(self, step_state, loss, n_seen):
+        return 1.0
 
     def is_traced(self):
         return False
@@ -45,6 +52,9 @@ class SqrtDecayRule(NamedTuple):
     def next_step(self, first, eta, n_seen, correlation):
         return first * math.sqrt(self.tau / (self.tau + n_seen))  # (59)
 
+    def unit(self, step_state, loss, n_seen):
+        return 1.0
+
     def is_traced(self):
         return False
 
@@ -61,10 +71,18 @@ class SMDRule(NamedTuple):
     decay: float
     lowest: float
     highest: float
+    normalized: bool
 
     def next_step(self, first, eta, n_seen, correlation):
         eta *= max(0.5, 1.0 - self.meta * correlation)  # (33), (51), (57)
         return min(max(eta, first * self.lowest), first * self.highest)
+
+    def unit(self, step_state, loss, n_seen):
+        if not self.normalized:
+            return 1.0
+        # The present loss counts before it is used, so that an outlier cannot jolt the step size.
+        step_state.mean_loss[0] += (loss - step_state.mean_loss[0]) / min(n_seen + 1, _WINDOW)
+        return max(step_state.mean_loss[0], 1e-300)
 
     def is_traced(self):
         return True
@@ -77,7 +95,7 @@ class _StepSize(Part):
     initial: float
 
     def state(self) -> StepState:
-        return StepState(eta=Field((), float(self.initial)))
+        return StepState(eta=Field((), float(self.initial)), mean_loss=Field((), 0.0))
 
 
 class Constant(_StepSize):
@@ -155,11 +173,17 @@ class SMD(_StepSize):
         The time scale lambda of the trace; 1 is for stationary data only.
     lowest, highest : float, default=1e-6 and 1e6
         Bounds on eta as multiples of the first step, so that it can always come back.
+    normalized : bool, default=False
+        Divide ``<g, v>`` by a running mean of the loss, so that `meta` means the same whatever the
+        units of y: the step size then follows the relative change of the loss. For regression; the
+        papers' losses for classification have no units.
 
     Notes
     -----
-    Whatever the rule, a step is also cut so that ``eta (c + rho k(x, x)) <= 2``, beyond which an
-    explicit step on a curved loss increases it, and ``eta c < 1``.
+    Whatever the rule, a step on a curved loss is also cut so that ``eta (c + rho k(x, x)) <= 1``
+    (half of that, where an intercept moves the score as well), and always ``eta c < 1``. Up to 2 a
+    single step still does not increase the loss; but it then jumps across the minimum, and with
+    points being dropped those jumps can add up.
 
     Examples
     --------
@@ -170,13 +194,14 @@ class SMD(_StepSize):
 
     def __init__(
         self, initial: float = 0.1, meta: float = 0.1, decay: float = 0.99,
-        lowest: float = 1e-6, highest: float = 1e6,
+        lowest: float = 1e-6, highest: float = 1e6, normalized: bool = False,
     ):  # fmt: skip
         self.initial = initial
         self.meta = meta
         self.decay = decay
         self.lowest = lowest
         self.highest = highest
+        self.normalized = normalized
         self.check()
 
     def check(self) -> None:
@@ -190,18 +215,22 @@ class SMD(_StepSize):
         self.check()
         return SMDRule(
             float(self.initial), float(self.meta), float(self.decay),
-            float(self.lowest), float(self.highest),
+            float(self.lowest), float(self.highest), bool(self.normalized),
         )  # fmt: skip
 
 
-_BY_NAME = {"smd": SMD, "sqrt_decay": SqrtDecay, "constant": Constant}
+def smd_for(task: str, **params: Any) -> SMD:
+    """SMD as it suits a task: normalized for regression, whose losses have the units of y."""
+    own = {"meta": 0.03, "normalized": True} if task == "regression" else {}
+    return SMD(**{**own, **params})
 
 
-def as_step_size(step_size: Any) -> Any:
+def as_step_size(step_size: Any, task: str) -> Any:
     """A step size part from what a user may give: a name, a number (constant), a part."""
     if isinstance(step_size, _StepSize):
         step_size.check()
         return step_size
     if isinstance(step_size, str):
-        return _BY_NAME[one_of("step_size", step_size, list(_BY_NAME))]()
+        name = one_of("step_size", step_size, ["smd", "sqrt_decay", "constant"])
+        return {"smd": smd_for(task), "sqrt_decay": SqrtDecay(), "constant": Constant()}[name]
     return Constant(number("step_size", step_size, above=0))

@@ -1,0 +1,1 @@
+"""Where the numbers are crunched. Each backend is a module with the same functions."""

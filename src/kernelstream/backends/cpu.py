@@ -20,7 +20,7 @@ _PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of predict
 _LARGEST_KERNEL = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e30}
 
 
-class BadRow(ValueError):
+class BadRow(ValueError):  # noqa: N818 (it names what it is about)
     """A row that cannot be learned. The model is as it was before the call that brought it."""
 
     def __init__(self, row: int, reason: str):
@@ -58,15 +58,19 @@ def learn(
     return trail
 
 
-def learn_row(learner: Learner, x: np.ndarray, y: float) -> Trail:
+def learn_row(learner: Learner, x: np.ndarray, y: float) -> None:
     """Learn one row: `learn` without what only blocks need."""
     X = x.reshape(1, -1)
-    numbers = learner.points.kernel.numbers(X)
-    _refuse_large(learner, X, numbers)
-    trail = _new_trail(1, learner.n_outputs)
-    if not _learn_rows(learner, X, numbers, np.full(1, y), _ONE, trail, 0):
+    kernel = learner.points.kernel
+    numbers = kernel.numbers(X)
+    if not kernel.magnitude(numbers)[0] <= _LARGEST_KERNEL[learner.dtype]:
+        _refuse_large(learner, X, numbers)
+    if "row" not in learner.scratch:
+        learner.scratch["row"] = np.empty(1), np.ones(1), _new_trail(1, learner.n_outputs)
+    target, weight, trail = learner.scratch["row"]
+    target[0] = y
+    if not _learn_rows(learner, X, numbers, target, weight, trail, 0):
         raise BadRow(0, "the step it asks for is too large to be represented")
-    return trail
 
 
 def scores(learner: Learner, X: np.ndarray) -> np.ndarray:
@@ -88,14 +92,13 @@ def score_row(learner: Learner, x: np.ndarray) -> np.ndarray:
     """The scores of one row, of shape (outputs,)."""
     n = learner.n_points
     X = x.reshape(1, -1)
-    numbers = learner.points.kernel.numbers(X)
-    _refuse_large(learner, X, numbers)
-    block = np.empty((n, 1), learner.dtype)
+    kernel = learner.points.kernel
+    numbers = kernel.numbers(X)
+    if not kernel.magnitude(numbers)[0] <= _LARGEST_KERNEL[learner.dtype]:
+        _refuse_large(learner, X, numbers)
+    block = np.empty((n, 1), learner.dtype)  # of its own: other threads may predict too
     learner.points.block(n, X, numbers, block)
     return scores_of(coefficients(learner.state), block)[:, 0] + learner.state.intercept.b
-
-
-_ONE = np.ones(1)
 
 
 def _new_trail(n: int, n_outputs: int) -> Trail:
@@ -131,9 +134,9 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
         raise BadRow(first, f"{learner.points.kernel!r} is not finite for it or for a row after it")
     raw_f, raw_v = raw_scores(learner.state, k[:n])
     arguments = learner.model, learner.state, Tile(k, n, raw_f, raw_v, y, weight), trail
-    if learner.compiled is None:  # the types of these four never change in a learner's life
-        learner.compiled = entry_point(learn_tile, *arguments)
-    done = learner.compiled(*arguments)
+    if "learn" not in learner.scratch:  # the types of these four never change in a learner's life
+        learner.scratch["learn"] = entry_point(learn_tile, *arguments)
+    done = learner.scratch["learn"](*arguments)
     learner.points.write(trail.slot[:done], X, numbers)
     return int(done)
 

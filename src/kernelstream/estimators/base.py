@@ -56,11 +56,11 @@ class KernelEstimator(BaseEstimator):
     def _parts(self, kernel: Kernel, single_output: bool) -> Parts:
         """Check every parameter and make the parts."""
         name = one_of("loss", self.loss, losses.names(self.task))
-        loss = losses.find(self.task, name, single_output)
+        entry = losses.find(self.task, name, single_output)
         margin = None if self.margin == type(self).default_margin else self.margin
         margin = as_margin(margin, self.nu, type(self).default_margin)
         adaptive = not isinstance(margin, Fixed)
-        if adaptive and not loss.accepts_nu:
+        if adaptive and not entry.accepts_nu:
             raise ValueError(
                 f"nu={margin.nu!r} does not go with loss={name!r}, which has no margin to adapt: "
                 "leave nu out, or choose hinge, novelty, epsilon_insensitive or huber."
@@ -73,9 +73,9 @@ class KernelEstimator(BaseEstimator):
             c = 1.0 if adaptive and self.task != "regression" else _DEFAULT_REGULARIZATION
         return Parts(
             kernel=kernel,
-            loss=loss,
+            loss=entry.rule,
             margin=margin,
-            step_size=as_step_size(self.step_size),
+            step_size=as_step_size(self.step_size, self.task),
             update=as_update(self.update),
             budget=as_budget(self.budget),
             fit_intercept=bool(getattr(self, "fit_intercept", False)),

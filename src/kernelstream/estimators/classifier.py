@@ -86,9 +86,9 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
     Notes
     -----
-    With exactly two classes declared (by `fit` or by ``classes=``) there is a single output and y is
-    coded -1 and +1; otherwise there is one output a class, and a class that turns up late exists
-    from its own row on.
+    With exactly two classes declared (by `fit` or by ``classes=``) there is a single output, and y
+    is coded -1 and +1; otherwise there is one output a class, and a class that turns up late
+    exists from its own row on.
 
     References
     ----------
@@ -110,6 +110,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     """
 
     task = "classification"
+    _labels: Labels
 
     def __init__(
         self,
@@ -224,7 +225,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
     def _declare(self, X: np.ndarray, classes: Any, whole_data: bool) -> None:
         self._labels = Labels(classes)
-        self._start(X, max(0, self._n_outputs()), self._labels.single_output, whole_data)
+        self._start(X, self._n_outputs(), self._labels.single_output, whole_data)
 
     def _n_outputs(self) -> int:
         return 1 if self._labels.single_output else len(self._labels)

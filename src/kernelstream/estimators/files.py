@@ -101,15 +101,16 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any)
     resolved = _from_json(header["kernel"], kernel)
     single_output = True
     if header["labels"] is not None:
-        model._labels = Labels.from_json(header["labels"])  # type: ignore[attr-defined]
-        single_output = model._labels.single_output  # type: ignore[attr-defined]
+        model._labels = Labels.from_json(header["labels"])
+        single_output = model._labels.single_output
     parts = model._parts(resolved, single_output)
     learner = build(parts, header["n_features"], header["n_outputs"], np.dtype(header["dtype"]))
     if header["n_slots"] != learner.n_slots:
         learner.resize_slots(header["n_slots"])
     for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
         saved = arrays[name]
-        array[tuple(slice(n if a == "points" else None) for a, n in zip(axes, saved.shape, strict=True))] = saved  # fmt: skip
+        sizes = zip(axes, saved.shape, strict=True)
+        array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved
     n = learner.n_points
     learner.points.rows[:n], learner.points.numbers[:n] = arrays["points"], arrays["numbers"]
     model._learner = learner

@@ -21,8 +21,8 @@ class Labels:
             names = np.unique(np.asarray(declared))
             if len(names) < 2:
                 raise ValueError(
-                    f"classes={declared!r} names {len(names)} class: declare at least two, or leave "
-                    "classes out and let them come with the stream."
+                    f"classes={declared!r} names {len(names)} class: declare at least two, or "
+                    "leave classes out and let them come with the stream."
                 )
             self.single_output = len(names) == 2
             self._add(names)
@@ -70,8 +70,8 @@ class Labels:
             if self.single_output:
                 raise ValueError(
                     f"y contains the label {names[new[0]]!r}, but this model was told that the "
-                    f"classes are {self.names!r} and has a single output for the two: declare every "
-                    "class with classes=, or none, to let classes come with the stream."
+                    f"classes are {self.names!r} and has a single output for the two: declare "
+                    "every class with classes=, or none, to let classes come with the stream."
                 )
             labels = Labels()
             labels.dtype, labels.names = self.dtype, list(self.names)

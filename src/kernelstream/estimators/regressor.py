@@ -27,7 +27,9 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         of y.
     nu : float in (0, 1), default=None
         Short for ``margin=Nu(nu)``: move the zone until a share nu of the residuals lies outside.
-    step_size, update, budget, C, regularization, fit_intercept, n_epochs, random_state
+    step_size : {"smd", "sqrt_decay", "constant"}, float or step size part, default="smd"
+        "smd" is ``SMD(meta=0.03, normalized=True)`` here, which does not depend on the units of y.
+    update, budget, C, regularization, fit_intercept, n_epochs, random_state
         As in `KernelClassifier`.
 
     Attributes

@@ -1,0 +1,1 @@
+"""The record of parts, its state, and the one loop that learns. Begin with `learn`."""

@@ -102,11 +102,12 @@ def learn_tile(model, state, tile, trail):
 
         # step size: follow <g, v> = c pi + xi . v(x) (45), (33)
         correlation = c * expansion.pi[0] + dot(xi, v)
+        unit = model.step_size.unit(state.step_size, weight * trail.loss[i], n_seen)
         eta = model.step_size.next_step(
-            model.step_size.initial, state.step_size.eta[0], n_seen, correlation
+            model.step_size.initial, state.step_size.eta[0], n_seen, correlation / unit
         )
-        # The score moves by f and by the intercept at once, so the two share the bound of 2.
-        room = 1.0 if model.intercept.is_fitted() else 2.0
+        # At one, a step goes to the bottom of the loss; the intercept's goes there as well.
+        room = 0.5 if model.intercept.is_fitted() else 1.0
         if eta * (c + rho * k_xx) > room:
             eta = room / (c + rho * k_xx)
         if eta * c > LARGEST_DECAY:
@@ -134,7 +135,7 @@ def learn_tile(model, state, tile, trail):
         )  # fmt: skip
         limit = room / rho if rho > 0.0 else np.inf
         model.intercept.adapt_intercept(
-            state.intercept, model.step_size, n_seen, xi, chi, limit
+            state.intercept, model.step_size, n_seen, xi, chi, unit, limit
         )
         state.step_size.eta[0] = eta
         expansion.norm2[0] = max(norm2, 0.0)
@@ -198,10 +199,9 @@ def fold(a, b, p, q, r):
 def drop(expansion, gram, tile, slot, i, alpha, beta):
     """Take the point in `slot` out of f and v, which row i has just joined with alpha and beta."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n_outputs, n_rows = tile.raw_f.shape
     n = expansion.n_points[0]
     k_old = tile.k[slot]
-    for k in range(n_outputs):
+    for k in range(tile.raw_f.shape[0]):
         a = expansion.a[k, slot]
         b = expansion.b[k, slot] if expansion.b.size > 0 else 0.0
         if a == 0.0 and b == 0.0:

@@ -52,33 +52,39 @@ class Learner:
     state: State
     points: Points
     limit: int | None
-    compiled: Any = field(default=None, repr=False)  # a backend's own, never saved
+    scratch: dict[str, Any] = field(default_factory=dict, repr=False)  # a backend's, never saved
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "compiled": None, "points": self.points.first(self.n_points)}
+        return {**self.__dict__, "scratch": {}, "points": self.points.first(self.n_points)}
 
     @property
     def n_points(self) -> int:
+        """How many points the expansion has."""
         return int(self.state.expansion.n_points[0])
 
     @property
     def n_outputs(self) -> int:
+        """How many scores a row gets."""
         return len(self.state.expansion.a)
 
     @property
     def n_slots(self) -> int:
+        """How many points there is room for."""
         return self.points.n_slots
 
     @property
     def n_features(self) -> int:
+        """How long a row is."""
         return self.points.rows.shape[1]
 
     @property
     def dtype(self) -> np.dtype:
+        """The precision of rows and kernel values."""
         return self.points.rows.dtype
 
     def add_outputs(self, n: int) -> None:
         """Give the model n more outputs, all zero."""
+        self.scratch.pop("row", None)
         sizes = {"outputs": self.n_outputs + n, "points": self.n_slots}
         self.state = resize(self.state, self.fields, sizes)
 

@@ -1,7 +1,5 @@
 """The points of the kernel expansion: dense rows with the numbers that their kernel needs."""
 
-from typing import Any
-
 import numpy as np
 
 from kernelstream.compiled import compiled
@@ -38,7 +36,10 @@ class Points:
     def first(self, n_points: int) -> "Points":
         """A copy with the first n points and nothing else."""
         copy = Points(self.kernel, self.n_slots, self.rows.shape[1], self.rows.dtype)
-        copy.rows[:n_points], copy.numbers[:n_points] = self.rows[:n_points], self.numbers[:n_points]
+        copy.rows[:n_points], copy.numbers[:n_points] = (
+            self.rows[:n_points],
+            self.numbers[:n_points],
+        )
         return copy
 
     def grow(self, n_slots: int) -> None:
@@ -50,7 +51,7 @@ class Points:
         self.rows[: len(before[0])], self.numbers[: len(before[1])] = before
         self.n_slots = n_slots
 
-    def _workspace(self, *shape: int) -> np.ndarray:
+    def workspace(self, *shape: int) -> np.ndarray:
         """Memory for a block that nobody keeps: fresh pages for every tile would cost more."""
         size = shape[0] * shape[1]
         if self._memory.size < size:
@@ -77,10 +78,14 @@ class Points:
     def block_with_rows(self, n_points: int, X: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """k(points, X) and below it k(X, X)."""
         end = n_points + len(X)
+        block = self.workspace(end, len(X))
+        diagonal = self.kernel.diagonal(numbers)
+        if len(X) == 1 and diagonal is not None:
+            self.block(n_points, X, numbers, block[:n_points])
+            block[n_points] = diagonal
+            return block
         self.rows[n_points:end], self.numbers[n_points:end] = X, numbers
-        block = self._workspace(end, len(X))
         self.block(end, X, numbers, block)
-        diagonal = self.kernel.diagonal(X, numbers)
         if diagonal is not None:  # exactly, whatever rounding made of it
             block[n_points:].flat[:: len(X) + 1] = diagonal
         return block

@@ -23,6 +23,8 @@ def trace_coefficients(state: State) -> np.ndarray:
 
 def scores_of(alpha: np.ndarray, block: np.ndarray) -> np.ndarray:
     """``alpha . block`` in float64, of shape (outputs, rows)."""
+    if block.shape[1] <= len(alpha):  # the block is what is cheaper to convert
+        return alpha @ block.astype(np.float64, copy=False)
     return (alpha.astype(block.dtype, copy=False) @ block).astype(np.float64, copy=False)
 
 
@@ -34,7 +36,8 @@ def raw_scores(state: State, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """
     expansion = state.expansion
     n, n_outputs = len(block), len(expansion.a)
-    if block.dtype == np.float64:
+    if block.dtype == np.float64 or block.shape[1] <= n_outputs:
+        block = block.astype(np.float64, copy=False)
         raw_f = expansion.a[:, :n] @ block
         return raw_f, expansion.b[:, :n] @ block if expansion.b.size else _NOTHING
     p, q, _ = expansion.scale

@@ -36,6 +36,7 @@ class Reference:
         self.epsilon = self._first_margin()
         self.eta_epsilon = self._first_margin_step()
         self.v_epsilon = 0.0
+        self.mean_loss = 0.0
         self.t = 0
 
     def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
@@ -65,15 +66,16 @@ class Reference:
         g_v = self.c * self.pi + xi @ v  # (45)
 
         # (c) step sizes, traces
-        room = 1.0 if self.parts.fit_intercept else 2.0
-        eta = self._next_step(self.parts.step_size.initial, self.eta, g_v)  # (33)
+        room = 0.5 if self.parts.fit_intercept else 1.0
+        unit = self._unit(total_weight * loss.value(scores, y, self.epsilon))
+        eta = self._next_step(self.parts.step_size.initial, self.eta, g_v / unit)  # (33)
         if eta * (self.c + rho * k_xx) > room:
             eta = room / (self.c + rho * k_xx)
         if eta * self.c > LARGEST_DECAY:
             eta = LARGEST_DECAY / self.c
         self._adapt_margin(violated, weight, lam)
         if self.parts.fit_intercept:
-            self._adapt_intercept(xi, chi, lam, room / rho if rho > 0 else math.inf)
+            self._adapt_intercept(xi, chi, lam, unit, room / rho if rho > 0 else math.inf)
         keep = 1 - eta * self.c
         old_beta = keep * lam * self.beta - eta * self.c * self.alpha  # (42), old points
         new_beta = -eta * (xi + lam * chi)  # (42), the new one
@@ -95,7 +97,7 @@ class Reference:
             self.points = np.vstack([self.points, x])
             self.alpha = np.vstack([self.alpha, -eta * xi])
             self.beta = np.vstack([self.beta, new_beta if smd else 0 * xi])
-            self._truncate()
+            self._truncate(smd, lam)
         self.eta = eta
         self.t += 1
         return scores
@@ -112,10 +114,20 @@ class Reference:
         eta *= max(0.5, 1 - rule.meta * correlation)
         return min(max(eta, rule.lowest * first), rule.highest * first)
 
-    def _adapt_intercept(self, xi: np.ndarray, chi: np.ndarray, lam: float, limit: float) -> None:
+    def _unit(self, loss: float) -> float:
+        rule = self.parts.step_size
+        if not (isinstance(rule, step_sizes.SMD) and rule.normalized):
+            return 1.0
+        self.mean_loss += (loss - self.mean_loss) / min(self.t + 1, 100)
+        return max(self.mean_loss, 1e-300)
+
+    def _adapt_intercept(
+        self, xi: np.ndarray, chi: np.ndarray, lam: float, unit: float, limit: float
+    ) -> None:
+        first = self.parts.step_size.initial
         for j in range(len(xi)):
-            first = self.parts.step_size.initial
-            eta = min(self._next_step(first, self.eta_b[j], xi[j] * self.v_b[j]), limit)  # (51)
+            correlation = xi[j] * self.v_b[j] / unit
+            eta = min(self._next_step(first, self.eta_b[j], correlation), limit)  # (51)
             self.b[j] -= eta * xi[j]  # (50)
             self.v_b[j] = lam * self.v_b[j] - eta * (xi[j] + lam * chi[j])  # (52)
             self.eta_b[j] = eta
@@ -143,8 +155,8 @@ class Reference:
         elif margin.rule == "paper":
             g = -self.epsilon * excess  # (54)
             self.eta_epsilon = self._next_step(first, self.eta_epsilon, g * self.v_epsilon)  # (57)
-            self.v_epsilon = (
-                lam * self.v_epsilon - self.eta_epsilon * g * (1 + lam * self.v_epsilon)
+            self.v_epsilon = lam * self.v_epsilon - self.eta_epsilon * g * (
+                1 + lam * self.v_epsilon
             )  # (58)
             self.epsilon *= math.exp(min(max(-self.eta_epsilon * g, -50), 50))  # (56)
         else:
@@ -155,12 +167,12 @@ class Reference:
         lowest = -1e9 if margin.rule == "linear" else 1e-9
         self.epsilon = min(max(self.epsilon, lowest * margin.initial), 1e9 * margin.initial)
 
-    def _truncate(self) -> None:
+    def _truncate(self, smd: bool, lam: float) -> None:
         budget = self.parts.budget
         if isinstance(budget, budgets.Unbounded) or len(self.points) <= budget.size:
             return
         self.points, self.alpha, self.beta = self.points[1:], self.alpha[1:], self.beta[1:]
-        if budget.exact:
+        if smd and budget.keeps_gram(lam):
             gram = self.kernel(self.points)
             self.norm2 = float(np.sum(self.alpha * (gram @ self.alpha)))
             self.pi = float(np.sum(self.alpha * (gram @ self.beta)))

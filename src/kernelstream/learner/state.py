@@ -17,8 +17,8 @@ __all__ = ["Expansion", "State", "allocate", "arrays", "copy_into", "resize", "s
 class Expansion(NamedTuple):
     """f and its trace v over the points, f = sum_i alpha_i k(x_i, .), v = sum_i beta_i k(x_i, .).
 
-    The coefficients are stored raw, ``alpha = p a`` and ``beta = q b + r a``, so that a step's decay
-    touches three numbers and not every point. Where q is zero, every b is.
+    The coefficients are stored raw, ``alpha = p a`` and ``beta = q b + r a``, so that a step's
+    decay touches three numbers and not every point. Where q is zero, every b is.
     """
 
     a: Any  # (outputs, points)

@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
-from kernelstream.parts import SLACK, rule
+from kernelstream.losses.registry import loss
+from kernelstream.parts import SLACK
 
 
-@rule
+@loss("epsilon_insensitive", "regression", single_output=True, accepts_nu=True)
 class EpsilonInsensitive(NamedTuple):
     """``l = max(0, |y - f| - margin)``: residuals inside the zone cost nothing.
 
@@ -13,10 +14,6 @@ class EpsilonInsensitive(NamedTuple):
     """
 
     unused: bool = False
-    name = "epsilon_insensitive"
-    task = "regression"
-    single_output = True
-    accepts_nu = True
 
     def value(self, scores, y, margin):
         return max(0.0, abs(y - scores[0]) - margin)

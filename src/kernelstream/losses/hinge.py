@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
-from kernelstream.parts import SLACK, rule
+from kernelstream.losses.registry import loss
+from kernelstream.parts import SLACK
 
 
-@rule
+@loss("hinge", "classification", single_output=True, accepts_nu=True)
 class Hinge(NamedTuple):
     """``l = max(0, margin - y f)`` with y = -1 or +1.
 
@@ -13,10 +14,6 @@ class Hinge(NamedTuple):
     """
 
     unused: bool = False
-    name = "hinge"
-    task = "classification"
-    single_output = True
-    accepts_nu = True
 
     def value(self, scores, y, margin):
         return max(0.0, margin - y * scores[0])

@@ -2,10 +2,11 @@
 
 from typing import NamedTuple
 
-from kernelstream.parts import SLACK, rule
+from kernelstream.losses.registry import loss
+from kernelstream.parts import SLACK
 
 
-@rule
+@loss("huber", "regression", single_output=True, accepts_nu=True)
 class Huber(NamedTuple):
     """``l = (y - f)^2 / (2 margin)`` inside the zone, ``|y - f| - margin / 2`` outside.
 
@@ -14,10 +15,6 @@ class Huber(NamedTuple):
     """
 
     unused: bool = False
-    name = "huber"
-    task = "regression"
-    single_output = True
-    accepts_nu = True
 
     def value(self, scores, y, margin):
         residual = abs(y - scores[0])

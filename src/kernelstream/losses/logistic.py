@@ -3,18 +3,14 @@
 import math
 from typing import NamedTuple
 
-from kernelstream.parts import rule
+from kernelstream.losses.registry import loss
 
 
-@rule
+@loss("log_loss", "classification", single_output=True, accepts_nu=False)
 class Logistic(NamedTuple):
-    """``l = log(1 + exp(-y f))`` with y = -1 or +1. It has no margin, and every row is a violation."""
+    """``l = log(1 + exp(-y f))`` with y = -1 or +1. It has no margin: every row is a violation."""
 
     unused: bool = False
-    name = "log_loss"
-    task = "classification"
-    single_output = True
-    accepts_nu = False
 
     def value(self, scores, y, margin):
         z = y * scores[0]

@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
+from kernelstream.losses.registry import loss
 from kernelstream.losses.runner_up import runner_up
-from kernelstream.parts import SLACK, rule
+from kernelstream.parts import SLACK
 
 
-@rule
+@loss("hinge", "classification", single_output=False, accepts_nu=True)
 class MulticlassHinge(NamedTuple):
     """``l = max(0, margin + max over other labels of f(x, .) - f(x, y))``, y a label's index.
 
@@ -15,10 +16,6 @@ class MulticlassHinge(NamedTuple):
     """
 
     unused: bool = False
-    name = "hinge"
-    task = "classification"
-    single_output = False
-    accepts_nu = True
 
     def value(self, scores, y, margin):
         other = runner_up(scores, int(y))

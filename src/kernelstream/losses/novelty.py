@@ -2,18 +2,15 @@
 
 from typing import NamedTuple
 
-from kernelstream.parts import SLACK, rule
+from kernelstream.losses.registry import loss
+from kernelstream.parts import SLACK
 
 
-@rule
+@loss("novelty", "novelty", single_output=True, accepts_nu=True)
 class Novelty(NamedTuple):
     """``l = max(0, margin - f)``. At the kink ``f = margin`` the row is not a violation."""
 
     unused: bool = False
-    name = "novelty"
-    task = "novelty"
-    single_output = True
-    accepts_nu = True
 
     def value(self, scores, y, margin):
         return max(0.0, margin - scores[0])

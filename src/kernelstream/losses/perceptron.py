@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
+from kernelstream.losses.registry import loss
 from kernelstream.losses.runner_up import runner_up
-from kernelstream.parts import SLACK, rule
+from kernelstream.parts import SLACK
 
 
-@rule
+@loss("perceptron", "classification", single_output=True, accepts_nu=False)
 class Perceptron(NamedTuple):
     """``l = max(0, -y f)`` with y = -1 or +1.
 
@@ -15,10 +16,6 @@ class Perceptron(NamedTuple):
     """
 
     unused: bool = False
-    name = "perceptron"
-    task = "classification"
-    single_output = True
-    accepts_nu = False
 
     def value(self, scores, y, margin):
         return max(0.0, -y * scores[0])
@@ -38,15 +35,11 @@ class Perceptron(NamedTuple):
         return 0.0
 
 
-@rule
+@loss("perceptron", "classification", single_output=False, accepts_nu=False)
 class MulticlassPerceptron(NamedTuple):
     """``l = max(0, max over other labels of f(x, .) - f(x, y))``; a tie is a mistake."""
 
     unused: bool = False
-    name = "perceptron"
-    task = "classification"
-    single_output = False
-    accepts_nu = False
 
     def value(self, scores, y, margin):
         other = runner_up(scores, int(y))

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from numba.extending import register_jitable
 
-from kernelstream.parts import rule
+from kernelstream.losses.registry import loss
 
 
 @register_jitable
@@ -23,15 +23,11 @@ def probabilities(scores, p):
     return largest + math.log(total)
 
 
-@rule
+@loss("log_loss", "classification", single_output=False, accepts_nu=False)
 class Softmax(NamedTuple):
     """``l = -f(x, y) + log sum exp f(x, .)``, y a label's index. Every row is a violation."""
 
     unused: bool = False
-    name = "log_loss"
-    task = "classification"
-    single_output = False
-    accepts_nu = False
 
     def value(self, scores, y, margin):
         largest = scores[0]

@@ -2,18 +2,14 @@
 
 from typing import NamedTuple
 
-from kernelstream.parts import rule
+from kernelstream.losses.registry import loss
 
 
-@rule
+@loss("squared_error", "regression", single_output=True, accepts_nu=False)
 class Squared(NamedTuple):
     """``l = (y - f)^2 / 2``. Every row is a violation."""
 
     unused: bool = False
-    name = "squared_error"
-    task = "regression"
-    single_output = True
-    accepts_nu = False
 
     def value(self, scores, y, margin):
         return 0.5 * (y - scores[0]) ** 2

@@ -1,0 +1,53 @@
+"""Which loss goes by which name, for which task."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from kernelstream.parts import rule
+
+__all__ = ["LossEntry", "all_losses", "find", "loss", "names"]
+
+RuleClass = TypeVar("RuleClass", bound=type)
+
+
+class LossEntry(NamedTuple):
+    """A loss rule and where it belongs."""
+
+    name: str  # what a user asks for
+    task: str  # "classification", "regression" or "novelty"
+    single_output: bool  # one score, or one a label
+    accepts_nu: bool  # whether its margin may adapt
+    rule: Any
+
+
+_ENTRIES: list[LossEntry] = []
+
+
+def loss(
+    name: str, task: str, *, single_output: bool, accepts_nu: bool
+) -> Callable[[RuleClass], RuleClass]:
+    """Class decorator: make a NamedTuple a loss that users find by name."""
+
+    def register(cls: RuleClass) -> RuleClass:
+        _ENTRIES.append(LossEntry(name, task, single_output, accepts_nu, rule(cls)()))
+        return cls
+
+    return register
+
+
+def all_losses() -> list[LossEntry]:
+    """Every loss of the package."""
+    return list(_ENTRIES)
+
+
+def names(task: str) -> list[str]:
+    """The names that a user can ask for, for a task."""
+    return sorted({entry.name for entry in _ENTRIES if entry.task == task})
+
+
+def find(task: str, name: str, single_output: bool) -> LossEntry:
+    """The loss of a task by name, for models with one output or with one a label."""
+    for entry in _ENTRIES:
+        if (entry.task, entry.name, entry.single_output) == (task, name, single_output):
+            return entry
+    raise LookupError(f"no loss {name!r} for {task} (single_output={single_output})")
