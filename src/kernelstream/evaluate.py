@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
-from kernelstream.estimators import KernelClassifier, KernelRegressor
+from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
 from kernelstream.learner.learn import Trail
 from kernelstream.progress import progress_bar
 
@@ -86,6 +86,13 @@ def prequential(model: Any, X: Any, y: Any = None, progress: bool = False) -> Pr
     >>> result.error_rate < 0.15
     True
     """
+    if not isinstance(model, KernelClassifier | KernelRegressor | NoveltyDetector):
+        raise TypeError(
+            f"model={model!r} is not one of KernelClassifier, KernelRegressor, NoveltyDetector."
+        )
+    n_rows = _num_samples(X)
+    if n_rows == 0:
+        raise ValueError("X has no rows: there is nothing to evaluate.")
     classes = None
     is_classifier, is_regressor = (
         isinstance(model, KernelClassifier),
@@ -95,11 +102,10 @@ def prequential(model: Any, X: Any, y: Any = None, progress: bool = False) -> Pr
         raise ValueError(f"y is missing: {type(model).__name__} needs the target of each row.")
     if y is not None:
         y = np.asarray(y)
-        if len(y) != _num_samples(X):
-            raise ValueError(f"X has {_num_samples(X)} rows, y has {len(y)}: they must match.")
+        if len(y) != n_rows:
+            raise ValueError(f"X has {n_rows} rows, y has {len(y)}: they must match.")
     if is_classifier and not model.__sklearn_is_fitted__() and len(np.unique(y)) > 1:
         classes = np.unique(y)
-    n_rows = _num_samples(X)
     trails: list[Trail] = []
     with progress_bar(n_rows, type(model).__name__, progress) as show:
         for start in range(0, n_rows, _BLOCK):

@@ -290,13 +290,8 @@ def names() -> list[str]:
     return list(_BY_NAME)
 
 
-def as_kernel(kernel: Any, gamma: Any, degree: Any, coef0: Any) -> Kernel:
-    """A kernel part from what a user may give: a name with its parameters, a part, a function.
-
-    `gamma`, `degree` and `coef0` are None where the user left them alone.
-    """
-    chosen = {"gamma": gamma, "degree": degree, "coef0": coef0}
-    given = {name: value for name, value in chosen.items() if value is not None}
+def as_kernel(kernel: Any, given: dict[str, Any]) -> Kernel:
+    """A kernel part from what a user may give: a name with its parameters, a part, a function."""
     if isinstance(kernel, str):
         if kernel not in _BY_NAME:
             listed = ", ".join(repr(n) for n in _BY_NAME)

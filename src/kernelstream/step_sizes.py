@@ -32,7 +32,10 @@ class ConstantRule(NamedTuple):
     def next_step(self, first, eta, n_seen, correlation):
         return first
 
-    def unit(self, step_state, loss, n_seen):
+    def next_mean_loss(self, mean_loss, loss, n_seen):
+        return mean_loss
+
+    def unit(self, mean_loss):
         return 1.0
 
     def is_traced(self):
@@ -52,7 +55,10 @@ class SqrtDecayRule(NamedTuple):
     def next_step(self, first, eta, n_seen, correlation):
         return first * math.sqrt(self.tau / (self.tau + n_seen))  # (59)
 
-    def unit(self, step_state, loss, n_seen):
+    def next_mean_loss(self, mean_loss, loss, n_seen):
+        return mean_loss
+
+    def unit(self, mean_loss):
         return 1.0
 
     def is_traced(self):
@@ -77,12 +83,12 @@ class SMDRule(NamedTuple):
         eta *= max(0.5, 1.0 - self.meta * correlation)  # (33), (51), (57)
         return min(max(eta, first * self.lowest), first * self.highest)
 
-    def unit(self, step_state, loss, n_seen):
-        if not self.normalized:
-            return 1.0
-        # The present loss counts before it is used, so that an outlier cannot jolt the step size.
-        step_state.mean_loss[0] += (loss - step_state.mean_loss[0]) / min(n_seen + 1, _WINDOW)
-        return max(step_state.mean_loss[0], 1e-300)
+    def next_mean_loss(self, mean_loss, loss, n_seen):
+        return mean_loss + (loss - mean_loss) / min(n_seen + 1, _WINDOW)
+
+    def unit(self, mean_loss):
+        # The present loss is in the mean already, so that an outlier cannot jolt the step size.
+        return max(mean_loss, 1e-300) if self.normalized else 1.0
 
     def is_traced(self):
         return True

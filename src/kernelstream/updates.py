@@ -24,8 +24,8 @@ class ExplicitRule(NamedTuple):
 
     def move(self, eta, c, decay, xi, chi, alpha, beta):
         for k in range(xi.shape[0]):
-            alpha[k] = -eta * xi[k]  # (32)
-            beta[k] = -eta * (xi[k] + decay * chi[k])  # (42)
+            alpha[k] = 0.0 - eta * xi[k]  # (32); zero minus, so that no -0.0 comes about
+            beta[k] = 0.0 - eta * (xi[k] + decay * chi[k])  # (42)
         keep = 1.0 - eta * c  # (28)
         return keep, keep * decay, -eta * c  # (35)
 

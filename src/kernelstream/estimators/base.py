@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from kernelstream import losses
 from kernelstream.backends import cpu
@@ -25,6 +25,7 @@ from kernelstream.updates import as_update
 __all__ = ["KernelEstimator"]
 
 _DEFAULT_REGULARIZATION = 1e-6
+_KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
 
 
 class KernelEstimator(BaseEstimator):
@@ -85,7 +86,7 @@ class KernelEstimator(BaseEstimator):
 
     def _kernel(self, X: np.ndarray, whole_data: bool) -> Kernel:
         """The kernel with all its numbers. `whole_data`: X is all there will be."""
-        gamma = None if self.gamma == "auto" else self.gamma
+        gamma = self.gamma
         if gamma == "scale" and isinstance(self.kernel, str):
             if not whole_data:
                 raise ValueError(
@@ -95,11 +96,9 @@ class KernelEstimator(BaseEstimator):
                 )
             variance = X.var()
             gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-        kernel = as_kernel(
-            self.kernel, gamma, None if self.degree == 3 else self.degree,
-            None if self.coef0 == 0 else self.coef0,
-        )  # fmt: skip
-        return kernel.resolve(X.shape[1])
+        chosen = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
+        changed = {k: v for k, v in chosen.items() if v != _KERNEL_DEFAULTS[k]}
+        return as_kernel(self.kernel, changed).resolve(X.shape[1])
 
     def _start(self, X: np.ndarray, n_outputs: int, single_output: bool, whole_data: bool) -> None:
         """Make a learner that has seen nothing."""
@@ -122,9 +121,20 @@ class KernelEstimator(BaseEstimator):
     def _weights(self, sample_weight: Any, X: np.ndarray) -> np.ndarray:
         if sample_weight is None:
             return np.ones(len(X))
-        return _check_sample_weight(
-            sample_weight, X, dtype=np.float64, ensure_non_negative=True
-        ).copy()
+        weight = check_array(
+            sample_weight, dtype=np.float64, ensure_2d=False, order="C", copy=True,
+            input_name="sample_weight",
+        )  # fmt: skip
+        if weight.shape != (len(X),):
+            raise ValueError(
+                f"sample_weight.shape == {weight.shape}, expected {(len(X),)}: give one number a row."
+            )
+        if (weight < 0).any():
+            raise ValueError(
+                f"sample_weight contains {weight.min()}: negative values mean nothing here, give "
+                "numbers of at least 0."
+            )
+        return weight
 
     @staticmethod
     def _require_weight(weight: np.ndarray) -> None:
@@ -198,7 +208,7 @@ class KernelEstimator(BaseEstimator):
         # hasattr() tells a fitted model from a new one.
         reader = _READABLE.get(name)
         if reader is None or "_learner" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            return object.__getattribute__(self, name)  # raises, with the original reason
         return reader(self._learner)
 
     def __dir__(self) -> list[str]:

@@ -1,5 +1,6 @@
 """Classification, binary and multiclass."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -164,6 +165,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
             X, y = self._rows(X, y, reset=True)
             y = _as_labels(y)
             weight = self._weights(sample_weight, X)
+            self._require_weight(weight)
             present = np.unique(y[weight > 0])
             if len(present) < 2:
                 raise ValueError(
@@ -215,11 +217,12 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
             codes[learned] = codes_learned
             starts = np.flatnonzero(learned)[starts].tolist()
             trails = []
-            for start, stop in zip([0, *starts], [*starts, len(X)], strict=True):
-                if start in starts:  # a new class exists from its own row on
+            for piece, (start, stop) in enumerate(pairwise([0, *starts, len(X)])):
+                if piece > 0:  # a new class exists from its own row on
                     self._learner.add_outputs(1)
-                rows = slice(start, stop)
-                trails.append(self._learn(X[rows], codes[rows], weight[rows]))
+                if start < stop:
+                    rows = slice(start, stop)
+                    trails.append(self._learn(X[rows], codes[rows], weight[rows]))
             self._labels = labels
         return trails
 

@@ -8,6 +8,7 @@ from kernelstream import budgets, kernels, margins, persistence, step_sizes, upd
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.labels import Labels
 from kernelstream.learner.model import build
+from kernelstream.learner.points import STAGED_ROWS
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.parts import Part
 
@@ -41,6 +42,9 @@ class Saveable(KernelEstimator):
         ----------
         path : str or path-like
         """
+        persistence.write(path, self._to_bytes())
+
+    def _to_bytes(self) -> bytes:
         learner = self._fitted()
         n = learner.n_points
         arrays = {"points": learner.points.rows[:n], "numbers": learner.points.numbers[:n]}
@@ -58,7 +62,7 @@ class Saveable(KernelEstimator):
             "labels": None if labels is None else labels.to_json(),
             "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
         }
-        persistence.write(path, persistence.to_bytes(header, arrays))
+        return persistence.to_bytes(header, arrays)
 
 
 def load(path: Any, kernel: Any = None) -> Any:
@@ -87,7 +91,7 @@ def load(path: Any, kernel: Any = None) -> Any:
     header, arrays = persistence.from_bytes(persistence.read(path))
     try:
         return _rebuild(header, arrays, kernel)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, MemoryError) as error:
         if isinstance(error, persistence.FileError):
             raise
         raise persistence.FileError(f"{path} does not describe a model: {error}") from error
@@ -104,9 +108,16 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any)
         model._labels = Labels.from_json(header["labels"])
         single_output = model._labels.single_output
     parts = model._parts(resolved, single_output)
-    learner = build(parts, header["n_features"], header["n_outputs"], np.dtype(header["dtype"]))
-    if header["n_slots"] != learner.n_slots:
-        learner.resize_slots(header["n_slots"])
+    if header["dtype"] not in ("<f8", "<f4"):
+        raise persistence.FileError(f"the file claims rows of type {header['dtype']!r}.")
+    n_features, n_slots = header["n_features"], header["n_slots"]
+    learner = build(parts, n_features, header["n_outputs"], np.dtype(header["dtype"]))
+    learner.make_room(len(arrays["points"]))
+    most = 4 * (learner.n_slots + STAGED_ROWS) if learner.limit is None else learner.n_slots
+    if not learner.n_slots <= n_slots <= most:
+        raise persistence.FileError(f"the file claims room for {n_slots} points.")
+    if n_slots > learner.n_slots:
+        learner.resize_slots(n_slots)
     for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
         saved = arrays[name]
         sizes = zip(axes, saved.shape, strict=True)
@@ -114,7 +125,7 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any)
     n = learner.n_points
     learner.points.rows[:n], learner.points.numbers[:n] = arrays["points"], arrays["numbers"]
     model._learner = learner
-    model.n_features_in_ = header["n_features"]
+    model.n_features_in_ = n_features
     if header["feature_names"]:
         model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     return model

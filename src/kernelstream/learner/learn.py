@@ -102,7 +102,10 @@ def learn_tile(model, state, tile, trail):
 
         # step size: follow <g, v> = c pi + xi . v(x) (45), (33)
         correlation = c * expansion.pi[0] + dot(xi, v)
-        unit = model.step_size.unit(state.step_size, weight * trail.loss[i], n_seen)
+        mean_loss = model.step_size.next_mean_loss(
+            state.step_size.mean_loss[0], weight * trail.loss[i], n_seen
+        )
+        unit = model.step_size.unit(mean_loss)
         eta = model.step_size.next_step(
             model.step_size.initial, state.step_size.eta[0], n_seen, correlation / unit
         )
@@ -138,6 +141,7 @@ def learn_tile(model, state, tile, trail):
             state.intercept, model.step_size, n_seen, xi, chi, unit, limit
         )
         state.step_size.eta[0] = eta
+        state.step_size.mean_loss[0] = mean_loss
         expansion.norm2[0] = max(norm2, 0.0)
         expansion.pi[0] = pi
         expansion.n_seen[0] = n_seen + 1

@@ -172,7 +172,7 @@ class Reference:
         if isinstance(budget, budgets.Unbounded) or len(self.points) <= budget.size:
             return
         self.points, self.alpha, self.beta = self.points[1:], self.alpha[1:], self.beta[1:]
-        if smd and budget.keeps_gram(lam):
+        if smd and self.c > 0 and budget.keeps_gram(lam):
             gram = self.kernel(self.points)
             self.norm2 = float(np.sum(self.alpha * (gram @ self.alpha)))
             self.pi = float(np.sum(self.alpha * (gram @ self.beta)))

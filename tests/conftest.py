@@ -1,0 +1,38 @@
+"""Data for the tests, and how hard hypothesis looks."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)  # fmt: skip
+settings.register_profile("nightly", settings.get_profile("default"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def shared_file(name):
+    """A file of the papers' data, or a skip where the folder is not there."""
+    folder = os.environ.get("KERNELSTREAM_DATA")
+    if not folder or not (Path(folder) / name).exists():
+        pytest.skip(f"{name} is not in $KERNELSTREAM_DATA")
+    return Path(folder) / name
+
+
+@pytest.fixture(scope="session")
+def usps():
+    """USPS digits in their original order, in [-1, 1]."""
+    data = np.load(shared_file("usps.npz"))
+    return data["X_train"] / 1000.0, data["y_train"].astype(int)
+
+
+@pytest.fixture(scope="session")
+def mnist():
+    """12,000 MNIST digits as unit vectors."""
+    data = np.load(shared_file("mnist.npz"))
+    X = data["X_train"][:12000].astype(np.float32)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), data["y_train"][:12000].astype(int)

@@ -1,0 +1,85 @@
+"""Every combination of parts that is allowed, and problems that fit them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernelstream import budgets, kernels, losses, margins, step_sizes, updates
+from kernelstream.learner.model import Parts
+
+KERNELS = {
+    "rbf": kernels.RBF(0.5),
+    "poly": kernels.Polynomial(3, 0.5, 1.0),
+    "linear": kernels.Linear(),
+    "laplacian": kernels.Laplacian(0.3),
+    "custom": kernels.Custom(lambda X, Z: np.exp(-0.2 * ((X[:, None] - Z[None]) ** 2).sum(-1))),
+}
+MARGINS = {
+    "fixed": margins.Fixed(0.7),
+    "relative": margins.Nu(0.3),
+    "paper": margins.Nu(0.3, rule="paper"),
+    "linear": margins.Nu(0.3, rule="linear"),
+}
+STEP_SIZES = {
+    "constant": step_sizes.Constant(0.3),
+    "sqrt": step_sizes.SqrtDecay(0.7, tau=20),
+    "smd": step_sizes.SMD(0.2, 0.1, 0.95),
+    "smd-long": step_sizes.SMD(0.2, 0.05, 1.0),
+    "smd-single": step_sizes.SMD(0.2, 0.3, 0.0),
+    "smd-normalized": step_sizes.SMD(0.2, 0.1, 0.9, normalized=True),
+}
+BUDGETS = {
+    "unbounded": budgets.Unbounded(),
+    "oldest": budgets.OldestOut(9, exact=False),
+    "oldest-exact": budgets.OldestOut(9, exact=True),
+}
+UPDATES = {"explicit": updates.Explicit()}
+LOSSES = {(e.task, e.name, e.single_output): e for e in losses.all_losses()}
+
+
+@dataclass(frozen=True)
+class Combination:
+    loss: tuple
+    margin: str = "fixed"
+    step_size: str = "smd"
+    kernel: str = "rbf"
+    budget: str = "oldest"
+    update: str = "explicit"
+    intercept: bool = False
+    regularization: float = 0.05
+    loss_weight: float = 1.0
+
+    @property
+    def n_outputs(self):
+        return 1 if LOSSES[self.loss].single_output else 3
+
+    def parts(self):
+        return Parts(
+            kernel=KERNELS[self.kernel], loss=LOSSES[self.loss].rule, margin=MARGINS[self.margin],
+            step_size=STEP_SIZES[self.step_size], update=UPDATES[self.update],
+            budget=BUDGETS[self.budget], fit_intercept=self.intercept,
+            regularization=self.regularization, loss_weight=self.loss_weight,
+        )  # fmt: skip
+
+
+def is_allowed(combination):
+    return combination.margin == "fixed" or LOSSES[combination.loss].accepts_nu
+
+
+def problem(combination, n_rows, seed, n_features=3):
+    """Rows, targets and weights: a noisy, drifting function."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n_rows, n_features))
+    drift = np.linspace(0, 1, n_rows)
+    signal = np.sin(2 * X[:, 0]) + X[:, 1] * drift + 0.1 * random.normal(size=n_rows)
+    task, _, single = combination.loss
+    if task == "regression":
+        y = 2 * signal
+    elif task == "novelty":
+        y = np.ones(n_rows)
+    elif single:
+        y = np.where(signal > 0, 1.0, -1.0)
+    else:
+        y = np.digitize(signal, [-0.5, 0.5]).astype(float)
+    weight = random.choice([0.0, 1.0, 1.0, 1.0, 2.5], size=n_rows)
+    return X, y, weight

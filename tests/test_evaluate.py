@@ -1,0 +1,84 @@
+"""Prequential evaluation is predicting each row, then learning it."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+import kernelstream as ks
+
+X, DIGITS = load_digits(return_X_y=True)
+X = X[:400]
+TARGETS = {"classifier": DIGITS[:400], "regressor": X[:, 20] / 16, "novelty": None}
+
+
+def by_hand(model, X, y):
+    """Row by row, with the public methods only."""
+    predictions = []
+    for i, x in enumerate(X):
+        if model.__sklearn_is_fitted__():
+            predictions.append(model.predict_one(x))
+        if isinstance(model, ks.KernelClassifier) and i == 0:
+            model.partial_fit(X[:1], y[:1], classes=np.unique(y))
+        else:
+            model.learn_one(x, None if y is None else y[i])
+    return np.array(predictions)
+
+
+@pytest.mark.parametrize("preset", ks.presets.names())
+@pytest.mark.parametrize("task", TARGETS)
+def test_it_is_the_loop_by_hand(preset, task):
+    y = TARGETS[task]
+    new = lambda: ks.make(preset, task, gamma=0.001, budget=60)  # noqa: E731
+    model, twin = new(), new()
+    result = ks.prequential(model, X, y)
+    np.testing.assert_allclose(by_hand(twin, X, y), result.predictions[1:], rtol=1e-8, atol=1e-10)
+    assert model.step_size_ == pytest.approx(twin.step_size_, rel=1e-9)
+    assert result.step_sizes[-1] == model.step_size_
+    assert result.n_support[-1] == model.n_support_
+    for column in (result.losses, result.step_sizes, result.margins, result.n_support):
+        assert column.shape == (400,)
+    assert result.scores.shape == ((400, 10) if task == "classifier" else (400,))
+    errors = {
+        "classifier": lambda: result.predictions != y,
+        "regressor": lambda: (result.predictions - y) ** 2,
+        "novelty": lambda: result.predictions == -1,
+    }[task]()
+    assert result.error_rate == pytest.approx(errors.mean())
+    np.testing.assert_allclose(result.average_error[-1], result.error_rate)
+    np.testing.assert_allclose(result.average_error[9], errors[:10].mean())
+    assert "n_rows=400" in repr(result)
+
+
+def test_two_classes_are_declared_first():
+    model = ks.KernelClassifier(gamma=0.001)
+    result = ks.prequential(model, X, TARGETS["classifier"] > 4)
+    assert model.dual_coef_.shape[0] == 1
+    assert result.scores.shape == (400,)
+
+
+def test_a_model_goes_on_and_may_meet_new_classes():
+    y = TARGETS["classifier"]
+    first, rest = np.flatnonzero(y < 5), np.flatnonzero(y >= 5)
+    model = ks.KernelClassifier(gamma=0.001)
+    ks.prequential(model, X[first], y[first])
+    result = ks.prequential(model, X[rest], y[rest])
+    assert model.n_seen_ == 400
+    assert result.scores.shape == (len(rest), 10)
+    assert np.isnan(result.scores[0]).sum() == 4  # classes that were not known at that row
+    assert result.predictions[0] < 5
+
+
+def test_progress_is_shown_on_a_terminal_only(capsys):
+    ks.prequential(ks.KernelRegressor(), X, TARGETS["regressor"], progress=True)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_bad_calls():
+    with pytest.raises(ValueError, match="y is missing"):
+        ks.prequential(ks.KernelClassifier(), X)
+    with pytest.raises(ValueError, match=r"X has 400 rows, y has 3"):
+        ks.prequential(ks.KernelClassifier(), X, [0, 1, 2])
+    with pytest.raises(TypeError, match="KernelClassifier"):
+        ks.prequential("a model", X, TARGETS["classifier"])
+    with pytest.raises(ValueError, match="no rows"):
+        ks.prequential(ks.KernelRegressor(), X[:0], [])
