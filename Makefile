@@ -29,7 +29,10 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.ready  ## speed as ratios, measured side by side
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py $(ONLY)
+
+docs: $(VENV)/.ready  ## the reference of every public name, in site/
+	$(BIN)/pdoc --docformat numpy --math --output-directory site kernelstream '!kernelstream.cli.app'
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

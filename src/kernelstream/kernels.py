@@ -6,6 +6,7 @@ points of a model need not be looked at again for every tile.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,7 @@ def _check_gamma(gamma: Any) -> None:
     number("gamma", gamma, above=0)
 
 
-@compiled
+@partial(compiled, any_order=True)
 def _squared_norms(X):
     norms = np.empty(X.shape[0], X.dtype)
     for i in range(X.shape[0]):

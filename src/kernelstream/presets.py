@@ -70,7 +70,7 @@ def make(preset: str, task: str, **params: Any) -> Any:
     --------
     >>> import kernelstream as ks
     >>> ks.make("norma", "classifier", budget=128)
-    KernelClassifier(budget=128, step_size=SqrtDecay(initial=1.0, tau=100))
+    KernelClassifier(budget=128, step_size=SqrtDecay())
     """
     estimator = _TASKS[one_of("task", task, list(_TASKS))]
     parts = _PRESETS[one_of("preset", preset, names())].parts(estimator.task)

@@ -177,7 +177,7 @@ class SMD(_StepSize):
         The meta step mu: how fast log eta moves.
     decay : float in [0, 1], default=0.99
         The time scale lambda of the trace; 1 is for stationary data only.
-    lowest, highest : float, default=1e-6 and 1e6
+    lowest, highest : float, default=1e-4 and 1e6
         Bounds on eta as multiples of the first step, so that it can always come back.
     normalized : bool, default=False
         Divide ``<g, v>`` by a running mean of the loss, so that `meta` means the same whatever the
@@ -200,7 +200,7 @@ class SMD(_StepSize):
 
     def __init__(
         self, initial: float = 0.1, meta: float = 0.1, decay: float = 0.99,
-        lowest: float = 1e-6, highest: float = 1e6, normalized: bool = False,
+        lowest: float = 1e-4, highest: float = 1e6, normalized: bool = False,
     ):  # fmt: skip
         self.initial = initial
         self.meta = meta

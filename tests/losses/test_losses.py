@@ -55,6 +55,7 @@ def test_every_loss_of_the_papers_is_there():
 @given(st.lists(score, min_size=4, max_size=4), score, margin)
 def test_gradient_is_the_derivative_of_the_value(entry, scores, target, margin):
     scores, y = problem(scores, entry, target)
+    assume(entry.name != "huber" or abs(abs(y - scores[0]) - margin) > 1e-3)
     assume(not near_a_kink(entry, scores, y, margin))
     xi, _ = gradient(entry, scores, y, margin)
     h = 1e-6
@@ -76,8 +77,7 @@ def test_gradient_is_the_derivative_of_the_value(entry, scores, target, margin):
 def test_curvature_is_the_derivative_of_the_gradient(entry, scores, direction, target, margin):
     scores, y = problem(scores, entry, target)
     direction = np.array(direction[: len(scores)])
-    if entry.name == "huber":
-        assume(abs(abs(y - scores[0]) - margin) > 1e-3)
+    assume(entry.name != "huber" or abs(abs(y - scores[0]) - margin) > 1e-3)
     assume(not near_a_kink(entry, scores, y, margin))
     product = np.zeros(len(scores))
     bound = entry.rule.curvature(scores, y, margin, direction, product)

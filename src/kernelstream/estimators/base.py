@@ -127,7 +127,7 @@ class KernelEstimator(BaseEstimator):
         )  # fmt: skip
         if weight.shape != (len(X),):
             raise ValueError(
-                f"sample_weight.shape == {weight.shape}, expected {(len(X),)}: give one number a row."
+                f"sample_weight.shape == {weight.shape}, expected {(len(X),)}: one number a row."
             )
         if (weight < 0).any():
             raise ValueError(

@@ -106,7 +106,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     ...     _ = model.partial_fit(X[start:start + 100], y[start:start + 100])
     >>> model.n_seen_
     1500
-    >>> bool(model.score(X[1500:], y[1500:]) > 0.9)
+    >>> bool(model.score(X[1500:], y[1500:]) > 0.85)
     True
     """
 

@@ -204,7 +204,6 @@ def drop(expansion, gram, tile, slot, i, alpha, beta):
     """Take the point in `slot` out of f and v, which row i has just joined with alpha and beta."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
     n = expansion.n_points[0]
-    k_old = tile.k[slot]
     for k in range(tile.raw_f.shape[0]):
         a = expansion.a[k, slot]
         b = expansion.b[k, slot] if expansion.b.size > 0 else 0.0
@@ -217,14 +216,14 @@ def drop(expansion, gram, tile, slot, i, alpha, beta):
             for j in range(n):
                 raw_f += a_k[j] * k_j[j]
                 raw_v += b_k[j] * k_j[j]
-            f_j = p * raw_f + alpha[k] * k_old[i]
-            v_j = q * raw_v + r * raw_f + beta[k] * k_old[i]
+            f_j = p * raw_f + alpha[k] * tile.k[slot, i]
+            v_j = q * raw_v + r * raw_f + beta[k] * tile.k[slot, i]
             alpha_j, beta_j = p * a, q * b + r * a
             expansion.norm2[0] += alpha_j * (alpha_j * k_j[slot] - 2.0 * f_j)
             expansion.pi[0] += alpha_j * beta_j * k_j[slot] - alpha_j * v_j - beta_j * f_j
-        add_to_rest(tile.raw_f, k, -a, k_old, i)
+        add_to_rest(tile.raw_f, k, -a, tile.k, slot, i)
         if b != 0.0:
-            add_to_rest(tile.raw_v, k, -b, k_old, i)
+            add_to_rest(tile.raw_v, k, -b, tile.k, slot, i)
     expansion.norm2[0] = max(expansion.norm2[0], 0.0)
 
 
@@ -233,12 +232,12 @@ def insert(expansion, gram, tile, slot, i, alpha, beta):
     """Make row i the point in `slot`, with coefficients alpha and beta."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
     n_outputs, n_rows = tile.raw_f.shape
-    k_new = tile.k[tile.n_points + i]
+    line = tile.n_points + i
     if gram.size > 0:
         for j in range(expansion.n_points[0]):
             gram[slot, j] = tile.k[j, i]
             gram[j, slot] = tile.k[j, i]
-        gram[slot, slot] = k_new[i]
+        gram[slot, slot] = tile.k[line, i]
     if q == 0.0:  # every b is zero, so their scale is free
         q = 1.0
         expansion.scale[1] = q
@@ -246,22 +245,20 @@ def insert(expansion, gram, tile, slot, i, alpha, beta):
         a = alpha[k] / p
         expansion.a[k, slot] = a
         if a != 0.0:
-            add_to_rest(tile.raw_f, k, a, k_new, i)
+            add_to_rest(tile.raw_f, k, a, tile.k, line, i)
         if expansion.b.size > 0:
             b = (beta[k] - r * a) / q
             expansion.b[k, slot] = b
             if b != 0.0:
-                add_to_rest(tile.raw_v, k, b, k_new, i)
+                add_to_rest(tile.raw_v, k, b, tile.k, line, i)
     # The line of slot now holds the new point. Where slots are still free, that line is the one of
     # a row of the tile that has had its turn, since a tile has at least as many rows as new points.
-    k_slot = tile.k[slot]
     for j in range(i + 1, n_rows):
-        k_slot[j] = k_new[j]
+        tile.k[slot, j] = tile.k[line, j]
 
 
 @register_jitable
-def add_to_rest(raw, k, coefficient, kernel_values, i):
+def add_to_rest(raw, k, coefficient, kernel, line, i):
     """Correct the raw scores of the rows after i."""
-    line = raw[k]
-    for j in range(i + 1, line.shape[0]):
-        line[j] += coefficient * kernel_values[j]
+    for j in range(i + 1, raw.shape[1]):
+        raw[k, j] += coefficient * kernel[line, j]

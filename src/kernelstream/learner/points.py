@@ -87,5 +87,5 @@ class Points:
         self.rows[n_points:end], self.numbers[n_points:end] = X, numbers
         self.block(end, X, numbers, block)
         if diagonal is not None:  # exactly, whatever rounding made of it
-            block[n_points:].flat[:: len(X) + 1] = diagonal
+            block[n_points:].reshape(-1)[:: len(X) + 1] = diagonal
         return block

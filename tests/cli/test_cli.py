@@ -1,0 +1,47 @@
+"""The command line, as a user calls it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KERNELSTREAM = Path(sys.executable).with_name("kernelstream")
+
+
+def kernelstream(*arguments, **options):
+    return subprocess.run(
+        [KERNELSTREAM, *arguments], capture_output=True, text=True, check=False, **options
+    )
+
+
+def test_demo(tmp_path):
+    run = kernelstream("demo", cwd=tmp_path)
+    assert run.returncode == 0, run.stderr
+    for word in ("SVMD", "NORMA", "error", "support vectors", "kernelstream-demo/demo.png"):
+        assert word in run.stdout
+    assert run.stderr == ""
+    assert (tmp_path / "kernelstream-demo" / "demo.png").stat().st_size > 20_000
+
+
+def test_help_and_version():
+    assert "demo" in kernelstream("--help").stdout
+    assert kernelstream("--version").stdout.startswith("kernelstream 0.")
+    assert kernelstream("nothing").returncode == 2
+
+
+def test_a_missing_extra_is_named():
+    code = "import sys; sys.modules['typer'] = None; import kernelstream.cli as c; c.main()"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert "kernelstream[cli]" in run.stderr
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
+def test_python_in_the_documents_runs(name, tmp_path, monkeypatch):
+    """Every ```python block of the document, one after the other."""
+    text = (Path(__file__).parents[2] / name).read_text()
+    blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    exec("\n".join(blocks), {"__name__": "document"})

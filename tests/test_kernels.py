@@ -1,0 +1,89 @@
+"""Every kernel: its formula, blocks of any shape, positive semidefinite, safe."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
+
+from kernelstream.kernels import RBF, Custom, Laplacian, Linear, Polynomial, as_kernel, names
+
+CASES = {
+    "rbf": (RBF(0.3), lambda X, Z: rbf_kernel(X, Z, 0.3)),
+    "linear": (Linear(), linear_kernel),
+    "laplacian": (Laplacian(0.3), lambda X, Z: laplacian_kernel(X, Z, 0.3)),
+    "custom": (Custom(lambda X, Z: X @ Z.T), linear_kernel),
+    **{
+        f"poly-{n}": (
+            Polynomial(n, 0.3, 1.5), partial(polynomial_kernel, degree=n, gamma=0.3, coef0=1.5)
+        )
+        for n in range(1, 12)
+    },
+}  # fmt: skip
+each_kernel = pytest.mark.parametrize(("kernel", "formula"), CASES.values(), ids=CASES.keys())
+rows = arrays(float, st.tuples(st.integers(1, 6), st.just(3)), elements=st.floats(-10, 10))
+
+
+@each_kernel
+@given(rows, rows)
+def test_a_block_is_what_scikit_learn_says(kernel, formula, X, Z):
+    np.testing.assert_allclose(kernel(X, Z), formula(X, Z), rtol=1e-9, atol=1e-9)
+
+
+@each_kernel
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_row_has_the_same_numbers_in_any_block(kernel, formula, dtype):
+    random = np.random.default_rng(0)
+    P, X = (random.normal(size=(n, 5)).astype(dtype) for n in (37, 11))
+    numbers = kernel.numbers(P), kernel.numbers(X)
+    whole = np.empty((37, 11), dtype)
+    kernel.block(P, X, *numbers, whole)
+    alone = np.empty((37, 1), dtype)
+    for j in range(11):
+        kernel.block(P, X[j : j + 1], numbers[0], numbers[1][j : j + 1], alone)
+        np.testing.assert_allclose(
+            alone[:, 0], whole[:, j], rtol=1e-4 if dtype is np.float32 else 1e-10
+        )
+    diagonal = kernel.diagonal(numbers[0])
+    if diagonal is not None:
+        expected = np.diag(kernel(P.astype(float)))
+        np.testing.assert_allclose(np.broadcast_to(diagonal, 37), expected, rtol=1e-4)
+
+
+@each_kernel
+def test_positive_semidefinite(kernel, formula):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    eigenvalues = np.linalg.eigvalsh(kernel(X))
+    assert eigenvalues.min() > -1e-9 * eigenvalues.max()
+
+
+@each_kernel
+def test_magnitude_bounds_every_value(kernel, formula):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(50, 3)) * 10 ** random.uniform(-3, 3, (50, 1))
+    if kernel.is_bounded_by_numbers:
+        bound = max(1.0, kernel.magnitude(kernel.numbers(X)).max())
+        assert np.abs(kernel(X)).max() <= bound * (1 + 1e-9)
+
+
+def test_auto_is_one_over_the_number_of_features():
+    assert RBF().resolve(4) == RBF(gamma=0.25)
+    assert Polynomial().resolve(4) == Polynomial(gamma=0.25)
+    assert Linear().resolve(4) == Linear()
+    assert RBF(2.0).resolve(4) == RBF(2.0)
+
+
+def test_parts_are_equal_by_type_and_value():
+    assert RBF(1.0) == RBF(1.0)
+    assert RBF(1.0) != RBF(2.0)
+    assert RBF(1.0) != Laplacian(1.0)
+    assert len({RBF(1.0), RBF(1.0), Laplacian(1.0)}) == 2
+    assert repr(Polynomial(degree=9, gamma=1.0)) == "Polynomial(coef0=0.0, degree=9, gamma=1.0)"
+
+
+def test_kernels_have_names():
+    for name in names():
+        assert as_kernel(name, {}).resolve(3)([[1.0, 2.0, 3.0]]).shape == (1, 1)
