@@ -1,25 +1,47 @@
 """Which points stay?
 
-A budget knows kernel numbers and coefficients, never the loss. Asked for room, it answers the slot
-of the point that goes.
+A budget knows kernel numbers and coefficients, never the loss. Asked for room, it answers
+``(slot, gap)``: the point in `slot` goes, or the new one itself where slot is -1; n, the number of
+points, means that there is room. Where gap is not negative, what goes is replaced by a combination
+of the others: their `weights` (the last one is the new point's) are in the state, and gap is the
+squared distance that remains.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
-from kernelstream.parts import Field, Part, integer_at_least, rule
+from kernelstream.parts import SLACK, Field, Part, integer_at_least, number, rule
 
-__all__ = ["BudgetState", "OldestOut", "Unbounded", "as_budget"]
+__all__ = ["BudgetState", "LeastLoss", "OldestOut", "SmallestOut", "Unbounded", "as_budget"]
 
 _NO_LIMIT = 2**62
+_REFRESH = 4096  # replacements after which an inverse is computed anew
 
 
 class BudgetState(NamedTuple):
-    """The slot of the oldest point, and k(points, points) where the budget keeps it."""
+    """What budgets remember. Arrays that a budget has no use for are empty."""
 
-    oldest: object
-    gram: object
+    oldest: Any  # the slot of the oldest point
+    gram: Any  # k(points, points)
+    inverse: Any  # its inverse
+    weights: Any  # of the last projection, on the points and on the new one
+    column: Any  # working memory
+    replaced: Any  # how often a point was replaced
+
+
+@register_jitable
+def _smallest(sizes, n):
+    """Index of the smallest of the first n; near-ties go to the lowest index."""
+    best = 0
+    for j in range(1, n):
+        if sizes[j] < sizes[best]:
+            best = j
+    for j in range(best):
+        if sizes[j] <= sizes[best] * (1.0 + SLACK):
+            return j
+    return best
 
 
 @rule
@@ -28,31 +50,143 @@ class OldestOutRule(NamedTuple):
 
     size: int
 
-    def choose_slot(self, budget_state, n_points):
-        if n_points < self.size:
-            return n_points
+    def choose_slot(self, budget_state, expansion, k, line, i, alpha2):
+        n = expansion.n_points[0]
+        if n < self.size:
+            return n, -1.0
         oldest = budget_state.oldest[0]
         budget_state.oldest[0] = (oldest + 1) % self.size
-        return oldest
+        return oldest, -1.0
+
+
+@rule
+class SmallestOutRule(NamedTuple):
+    """The point with the smallest coefficients goes, the new one included."""
+
+    size: int
+
+    def choose_slot(self, budget_state, expansion, k, line, i, alpha2):
+        n = expansion.n_points[0]
+        if n < self.size:
+            return n, -1.0
+        # The decay is one number for all points, so that raw sizes compare as true ones do.
+        slot = _smallest(expansion.size2, n)
+        p = expansion.scale[0]
+        if alpha2 < p * p * expansion.size2[slot] * (1.0 - SLACK):
+            return -1, -1.0
+        return slot, -1.0
+
+
+@rule
+class LeastLossRule(NamedTuple):
+    """The point goes whose projection on the others changes f least, the new one included."""
+
+    size: int
+    tolerance: float
+
+    def choose_slot(self, budget_state, expansion, k, line, i, alpha2):
+        n = expansion.n_points[0]
+        inverse, u, weights = budget_state.inverse, budget_state.column, budget_state.weights
+        k_xx = np.float64(k[line, i])
+        # u: the new point as a combination of the others; delta: what remains of it, squared
+        u[:n] = 0.0
+        for j in range(n):
+            k_j = np.float64(k[j, i])
+            for m in range(n):
+                u[m] += k_j * inverse[j, m]
+        delta = k_xx
+        for j in range(n):
+            delta -= k[j, i] * u[j]
+        if delta <= self.tolerance * k_xx:  # as good as dependent
+            weights[:n] = u[:n]
+            return -1, max(delta, 0.0)
+        if n < self.size:  # the inverse grows by a block formula
+            for j in range(n):
+                for m in range(n):
+                    inverse[j, m] += u[j] * u[m] / delta
+                inverse[j, n] = -u[j] / delta
+                inverse[n, j] = -u[j] / delta
+            inverse[n, n] = 1.0 / delta
+            return n, -1.0
+        p = expansion.scale[0]
+        for j in range(n):  # what it costs to lose a point: |alpha_j|^2 / (K^-1)_jj
+            weights[j] = p * p * expansion.size2[j] / (inverse[j, j] + u[j] * u[j] / delta)
+        slot = _smallest(weights, n)
+        if alpha2 * delta < weights[slot] * (1.0 - SLACK):
+            weights[:n] = u[:n]
+            return -1, delta
+        # column of the slot in the inverse with the new point, whose own entry is last
+        u_slot = u[slot] / delta
+        pivot = inverse[slot, slot] + u[slot] * u_slot
+        for j in range(n):
+            weights[j] = -(inverse[j, slot] + u[j] * u_slot) / pivot
+        weights[n] = u_slot / pivot
+        weights[slot] = 0.0
+        # remove the slot from the grown inverse, and let the new point take its place
+        for j in range(n):
+            if j != slot:
+                for m in range(n):
+                    inverse[j, m] += u[j] * u[m] / delta - pivot * weights[j] * weights[m]
+        for j in range(n):
+            if j != slot:
+                entry = -u[j] / delta - pivot * weights[n] * weights[j]
+                inverse[j, slot] = entry
+                inverse[slot, j] = entry
+        inverse[slot, slot] = 1.0 / delta - pivot * weights[n] * weights[n]
+        return slot, 1.0 / pivot
+
+
+@register_jitable
+def refresh_inverse(budget_state, n):
+    """Compute the inverse anew when rounding has had enough replacements to add up."""
+    budget_state.replaced[0] += 1
+    if budget_state.replaced[0] % _REFRESH == 0:
+        budget_state.inverse[:n, :n] = np.linalg.inv(budget_state.gram[:n, :n].copy())
 
 
 class _Budget(Part):
+    size: int
+
     def limit(self) -> int | None:
         """The most points a model may hold; None where there is no limit."""
-        raise TypeError(f"{type(self).__name__} must say its limit.")
+        return int(self.size)
 
     def keeps_gram(self, trace_decay: float) -> bool:
         """Whether to keep k(points, points), to correct ||f||^2 and <f, v> for dropped points."""
         return False
 
+    def projects(self) -> bool:
+        """Whether what goes is projected on what stays, which needs the inverse of the gram."""
+        return False
+
     def state(self, trace_decay: float | None, dtype: np.dtype) -> BudgetState:
         """`trace_decay` is None where the model uses neither ||f||^2 nor <f, v>."""
         keeps = trace_decay is not None and self.keeps_gram(trace_decay)
-        axes = ("points", "points") if keeps else ("none", "none")
-        return BudgetState(oldest=Field((), 0, int), gram=Field(axes, 0.0, dtype))
+        square, nothing = ("points", "points"), ("none", "none")
+        projects = self.projects()
+        return BudgetState(
+            oldest=Field((), 0, int),
+            gram=Field(square if keeps or projects else nothing, 0.0, float if projects else dtype),
+            inverse=Field(square if projects else nothing, 0.0),
+            weights=Field(("points_and_one",) if projects else ("none",), 0.0),
+            column=Field(("points_and_one",) if projects else ("none",), 0.0),
+            replaced=Field((), 0, int),
+        )
 
 
-class OldestOut(_Budget):
+class _Dropping(_Budget):
+    """A budget that simply drops what goes."""
+
+    exact: bool | None
+
+    def check(self) -> None:
+        integer_at_least("budget", self.size, 1)
+
+    def keeps_gram(self, trace_decay: float) -> bool:
+        return trace_decay**self.size > 0.01 if self.exact is None else bool(self.exact)
+
+
+class OldestOut(_Dropping):
     """Keep the last `size` points (the circular buffer of the SVMD paper, section 5.5).
 
     Parameters
@@ -77,18 +211,76 @@ class OldestOut(_Budget):
         self.exact = exact
         self.check()
 
-    def check(self) -> None:
-        integer_at_least("budget", self.size, 1)
-
-    def limit(self) -> int | None:
-        return int(self.size)
-
-    def keeps_gram(self, trace_decay: float) -> bool:
-        return trace_decay**self.size > 0.01 if self.exact is None else bool(self.exact)
-
     def to_rule(self) -> OldestOutRule:
         self.check()
         return OldestOutRule(int(self.size))
+
+
+class SmallestOut(_Dropping):
+    """Drop the point with the smallest coefficients (SILK); the new point competes for its place.
+
+    Parameters
+    ----------
+    size : int, default=128
+        How many points are kept.
+    exact : bool or None, default=None
+        As in `OldestOut`.
+
+    Examples
+    --------
+    >>> from kernelstream.budgets import SmallestOut
+    >>> SmallestOut(64).limit()
+    64
+    """
+
+    def __init__(self, size: int = 128, exact: bool | None = None):
+        self.size = size
+        self.exact = exact
+        self.check()
+
+    def to_rule(self) -> SmallestOutRule:
+        self.check()
+        return SmallestOutRule(int(self.size))
+
+
+class LeastLoss(_Budget):
+    """Project the point on the others whose loss changes f least.
+
+    When a new point comes, the point j goes, the new one included, with the least
+    ``|alpha_j|^2 / (K^-1)_jj``: the squared distance from f to the nearest function without j. Its
+    coefficients move to the others, and ``||f||^2`` and ``<f, v>`` stay exact at no cost. It
+    keeps far more of f than dropping does, for O(size^2) work at every row that becomes a point.
+
+    Parameters
+    ----------
+    size : int, default=256
+        How many points are kept.
+    tolerance : float, default=1e-6
+        A new point whose squared distance from the span of the others is at most this share of its
+        own norm is projected at once, also while there is room.
+
+    Examples
+    --------
+    >>> from kernelstream.budgets import LeastLoss
+    >>> LeastLoss(64).limit()
+    64
+    """
+
+    def __init__(self, size: int = 256, tolerance: float = 1e-6):
+        self.size = size
+        self.tolerance = tolerance
+        self.check()
+
+    def check(self) -> None:
+        integer_at_least("budget", self.size, 1)
+        number("tolerance", self.tolerance, above=0, below=1)
+
+    def projects(self) -> bool:
+        return True
+
+    def to_rule(self) -> LeastLossRule:
+        self.check()
+        return LeastLossRule(int(self.size), float(self.tolerance))
 
 
 class Unbounded(_Budget):

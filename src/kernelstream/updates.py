@@ -1,19 +1,47 @@
 """How does a gradient become coefficients?
 
-An update turns the gradient at the current row into a move of f and of its trace v,
+An update turns the loss at the current row into a move of f, of its trace v and of the intercept,
 
     f <- keep f + alpha . k(x, .)
     v <- keep_v v + cross f + beta . k(x, .)
 
-and answers ``(keep, keep_v, cross)``; it writes `alpha` and `beta`, one number an output. The loop
-does the rest, the same way for every update.
+It answers ``(keep, keep_v, cross)`` and writes the rest into a `Move`; the loop does what remains,
+the same way for every update.
 """
 
+import math
 from typing import Any, NamedTuple
 
 from kernelstream.parts import Part, one_of, rule
 
-__all__ = ["Explicit", "as_update"]
+__all__ = ["Explicit", "Implicit", "Move", "Row", "as_update"]
+
+# eta c stays below one: at one an explicit step forgets all of f.
+LARGEST_DECAY = 1.0 - 2.0**-10
+
+
+class Row(NamedTuple):
+    """What an update knows of the current row. Arrays have one number an output."""
+
+    y: Any
+    margin: Any
+    weight: Any  # of the loss: C times the row's own
+    k_xx: Any
+    f: Any  # scores of f, without intercept
+    v: Any  # scores of its trace
+    b: Any  # intercept
+    b_trace: Any
+    xi: Any  # gradient at f, weighted
+    chi: Any  # curvature at f times the slope v + b_trace, weighted
+
+
+class Move(NamedTuple):
+    """What an update decides, one number an output."""
+
+    alpha: Any  # coefficients of the new point in f
+    beta: Any  # and in v
+    xi: Any  # gradient that moves the intercept, weighted
+    slope: Any  # working memory
 
 
 @rule
@@ -22,12 +50,77 @@ class ExplicitRule(NamedTuple):
 
     unused: bool = False
 
-    def move(self, eta, c, decay, xi, chi, alpha, beta):
-        for k in range(xi.shape[0]):
-            alpha[k] = 0.0 - eta * xi[k]  # (32); zero minus, so that no -0.0 comes about
-            beta[k] = 0.0 - eta * (xi[k] + decay * chi[k])  # (42)
+    def largest_step(self, c, rho, k_xx, with_intercept):
+        # At one, a step goes to the bottom of the loss; the intercept's goes there as well.
+        room = 0.5 if with_intercept else 1.0
+        limit = math.inf
+        if c + rho * k_xx > 0.0:
+            limit = room / (c + rho * k_xx)
+        if c > 0.0:
+            limit = min(limit, LARGEST_DECAY / c)
+        return limit
+
+    def move(self, loss, row, eta, c, decay, with_intercept, out):
+        for k in range(row.xi.shape[0]):
+            # zero minus, so that no -0.0 comes about
+            out.alpha[k] = 0.0 - eta * row.xi[k]  # (32)
+            out.beta[k] = 0.0 - eta * (row.xi[k] + decay * row.chi[k])  # (42)
         keep = 1.0 - eta * c  # (28)
         return keep, keep * decay, -eta * c  # (35)
+
+    def move_intercept(
+        self, intercept, intercept_state, step_size, n_seen, row, out, unit, rho, eta
+    ):
+        limit = 0.5 / rho if rho > 0.0 else math.inf
+        intercept.adapt_intercept(intercept_state, step_size, n_seen, row.xi, row.chi, unit, limit)
+
+
+@rule
+class ImplicitRule(NamedTuple):
+    """The proximal step of ILK, SILK and PA-I; equations of the ILK paper."""
+
+    exact: bool
+
+    def largest_step(self, c, rho, k_xx, with_intercept):
+        return math.inf
+
+    def move(self, loss, row, eta, c, decay, with_intercept, out):
+        keep = 1.0 / (1.0 + eta * c)  # 1 - tau
+        weight_b = eta * row.weight if with_intercept else 0.0  # the intercept is not decayed
+        weight_f = keep * eta * row.weight
+        step = weight_f * row.k_xx + weight_b
+        for k in range(row.f.shape[0]):
+            out.slope[k] = keep * row.f[k] + row.b[k]
+        loss.proximal(out.slope, row.y, row.margin, step, self.exact, out.xi)
+        keep_v, cross = keep * decay, -keep * keep * eta * c
+        # docs/implicit.md: slope of the new score, first as if the gradient stayed, then with it
+        for k in range(row.f.shape[0]):
+            out.alpha[k] = 0.0 - weight_f * out.xi[k]  # (12)
+            out.beta[k] = keep * out.alpha[k]
+            out.slope[k] = keep_v * row.v[k] + cross * row.f[k] + row.k_xx * out.beta[k]
+            if with_intercept:
+                out.slope[k] += decay * row.b_trace[k] - weight_b * out.xi[k]
+            row.chi[k] = out.slope[k]
+        if step > 0.0:
+            loss.follow(row.y, row.margin, step, out.xi, out.slope)
+            for k in range(row.f.shape[0]):
+                row.chi[k] = (row.chi[k] - out.slope[k]) / step
+                out.beta[k] -= weight_f * row.chi[k]
+        else:
+            row.chi[:] = 0.0
+        return keep, keep_v, cross
+
+    def move_intercept(
+        self, intercept, intercept_state, step_size, n_seen, row, out, unit, rho, eta
+    ):
+        if not intercept.is_fitted():
+            return
+        decay = step_size.trace_decay()
+        for k in range(row.f.shape[0]):
+            change = eta * row.weight * (out.xi[k] + row.chi[k])
+            intercept_state.b[k] -= eta * row.weight * out.xi[k]
+            intercept_state.trace[k] = decay * intercept_state.trace[k] - change
+            intercept_state.eta[k] = eta
 
 
 class Explicit(Part):
@@ -44,11 +137,43 @@ class Explicit(Part):
         return ExplicitRule()
 
 
-_BY_NAME = {"explicit": Explicit}
+class Implicit(Part):
+    """Implicit steps: the gradient is taken where the step arrives.
+
+    ``f <- argmin 1/2 ||f' - f||^2 + eta (c/2 ||f'||^2 + C l(f'))``, which is
+    ``f <- (1 - tau) f - (1 - tau) eta C xi' k(x, .)`` with ``tau = eta c / (1 + eta c)`` and the
+    gradient xi' at the new f. No step, however large, overshoots. An intercept takes part with the
+    step size of f.
+
+    Parameters
+    ----------
+    exact : bool, default=True
+        For several labels: the exact minimum (a sort), or the closed form of the paper, which looks
+        at one runner-up only.
+
+    References
+    ----------
+    Cheng, Vishwanathan, Schuurmans, Wang, Caelli: Implicit Online Learning with Kernels. NIPS 2006.
+
+    Examples
+    --------
+    >>> from kernelstream.updates import Implicit
+    >>> Implicit()
+    Implicit(exact=True)
+    """
+
+    def __init__(self, exact: bool = True):
+        self.exact = exact
+
+    def to_rule(self) -> ImplicitRule:
+        return ImplicitRule(bool(self.exact))
+
+
+_BY_NAME = {"explicit": Explicit, "implicit": Implicit}
 
 
 def as_update(update: Any) -> Any:
     """An update part from its name or itself."""
-    if isinstance(update, Explicit):
+    if isinstance(update, Explicit | Implicit):
         return update
     return _BY_NAME[one_of("update", update, list(_BY_NAME))]()

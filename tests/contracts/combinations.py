@@ -32,8 +32,15 @@ BUDGETS = {
     "unbounded": budgets.Unbounded(),
     "oldest": budgets.OldestOut(9, exact=False),
     "oldest-exact": budgets.OldestOut(9, exact=True),
+    "smallest": budgets.SmallestOut(9, exact=False),
+    "smallest-exact": budgets.SmallestOut(9, exact=True),
+    "least-loss": budgets.LeastLoss(9),
 }
-UPDATES = {"explicit": updates.Explicit()}
+UPDATES = {
+    "explicit": updates.Explicit(),
+    "implicit": updates.Implicit(),
+    "implicit-paper": updates.Implicit(exact=False),
+}
 LOSSES = {(e.task, e.name, e.single_output): e for e in losses.all_losses()}
 
 
@@ -63,7 +70,10 @@ class Combination:
 
 
 def is_allowed(combination):
-    return combination.margin == "fixed" or LOSSES[combination.loss].accepts_nu
+    entry = LOSSES[combination.loss]
+    return (combination.margin == "fixed" or entry.accepts_nu) and (
+        combination.update == "explicit" or entry.accepts_implicit
+    )
 
 
 def problem(combination, n_rows, seed, n_features=3):

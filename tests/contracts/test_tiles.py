@@ -19,6 +19,7 @@ from .combinations import (
     LOSSES,
     MARGINS,
     STEP_SIZES,
+    UPDATES,
     Combination,
     is_allowed,
     problem,
@@ -31,6 +32,7 @@ combinations = st.builds(
     step_size=st.sampled_from(list(STEP_SIZES)),
     kernel=st.sampled_from(list(KERNELS)),
     budget=st.sampled_from(list(BUDGETS)),
+    update=st.sampled_from(list(UPDATES)),
     intercept=st.booleans(),
     regularization=st.sampled_from([0.0, 1e-6, 0.05, 1.0]),
     loss_weight=st.sampled_from([1.0, 0.5, 3.0]),
@@ -116,7 +118,7 @@ def covering():
     """Combinations in which every two choices of different parts meet (greedy pairwise cover)."""
     axes = {
         "loss": list(LOSSES), "margin": list(MARGINS), "step_size": list(STEP_SIZES),
-        "budget": list(BUDGETS), "intercept": [False, True],
+        "budget": list(BUDGETS), "update": list(UPDATES), "intercept": [False, True],
     }  # fmt: skip
     allowed = [
         c

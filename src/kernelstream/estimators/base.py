@@ -20,7 +20,7 @@ from kernelstream.learner.predict import coefficients
 from kernelstream.margins import Fixed, Nu, as_margin
 from kernelstream.parts import integer_at_least, number, one_of
 from kernelstream.step_sizes import as_step_size
-from kernelstream.updates import as_update
+from kernelstream.updates import Implicit, as_update
 
 __all__ = ["KernelEstimator"]
 
@@ -66,6 +66,13 @@ class KernelEstimator(BaseEstimator):
                 f"nu={margin.nu!r} does not go with loss={name!r}, which has no margin to adapt: "
                 "leave nu out, or choose hinge, novelty, epsilon_insensitive or huber."
             )
+        update = as_update(self.update)
+        if isinstance(update, Implicit) and not entry.accepts_implicit:
+            raise ValueError(
+                f"update='implicit' does not go with loss={name!r}, which has no margin: from a "
+                "model at zero an implicit step never moves. Use loss='hinge', or "
+                "update='explicit'."
+            )
         if name == "huber":
             number("margin", margin.initial if adaptive else margin.value, above=0)
         if self.regularization is not None:
@@ -77,7 +84,7 @@ class KernelEstimator(BaseEstimator):
             loss=entry.rule,
             margin=margin,
             step_size=as_step_size(self.step_size, self.task),
-            update=as_update(self.update),
+            update=update,
             budget=as_budget(self.budget),
             fit_intercept=bool(getattr(self, "fit_intercept", False)),
             regularization=c,

@@ -54,8 +54,9 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         Short for ``margin=Nu(nu)``: move the margin until a share nu of the rows violates it.
     step_size : {"smd", "sqrt_decay", "constant"}, float or step size part, default="smd"
         A float is a constant step.
-    update : {"explicit"}, default="explicit"
-        How a gradient becomes coefficients.
+    update : {"explicit", "implicit"} or update part, default="explicit"
+        How a gradient becomes coefficients: by a gradient step, or by the exact minimum of the
+        loss near the present model, which no step size can overshoot.
     budget : int, budget part or None, default=512
         How many support vectors are kept; the oldest goes first. None: all.
     C : float, default=1.0

@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
+from kernelstream.budgets import refresh_inverse
 from kernelstream.compiled import compiled
+from kernelstream.updates import Move, Row
 
 __all__ = ["Tile", "Trail", "learn_tile"]
 
-# eta c stays below one: at one a step forgets all of f.
-LARGEST_DECAY = 1.0 - 2.0**-10
 # A row whose step would push ||f||^2 or a coefficient's own norm past this is refused: within it no
 # score, and no product of two scores, can overflow.
 LARGEST_NORM2 = 1e120
@@ -67,10 +67,12 @@ def learn_tile(model, state, tile, trail):
     scores, slope = np.zeros(n_outputs), np.zeros(n_outputs)
     xi, chi = np.zeros(n_outputs), np.zeros(n_outputs)
     alpha, beta = np.zeros(n_outputs), np.zeros(n_outputs)
+    out = Move(alpha, beta, np.zeros(n_outputs), np.zeros(n_outputs))
+    with_intercept = model.intercept.is_fitted()
 
     for i in range(n_rows):
         p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-        k_xx = float(tile.k[tile.n_points + i, i])
+        k_xx = np.float64(tile.k[tile.n_points + i, i])
         margin = state.margin.epsilon[0]
         n_seen = expansion.n_seen[0]
 
@@ -109,15 +111,13 @@ def learn_tile(model, state, tile, trail):
         eta = model.step_size.next_step(
             model.step_size.initial, state.step_size.eta[0], n_seen, correlation / unit
         )
-        # At one, a step goes to the bottom of the loss; the intercept's goes there as well.
-        room = 0.5 if model.intercept.is_fitted() else 1.0
-        if eta * (c + rho * k_xx) > room:
-            eta = room / (c + rho * k_xx)
-        if eta * c > LARGEST_DECAY:
-            eta = LARGEST_DECAY / c
+        eta = min(eta, model.update.largest_step(c, rho, k_xx, with_intercept))
 
         # update: f <- keep f + alpha k(x, .),  v <- keep_v v + cross f + beta k(x, .)
-        keep, keep_v, cross = model.update.move(eta, c, decay, xi, chi, alpha, beta)
+        row = Row(
+            tile.y[i], margin, weight, k_xx, f, v, state.intercept.b, state.intercept.trace, xi, chi
+        )
+        keep, keep_v, cross = model.update.move(model.loss, row, eta, c, decay, with_intercept, out)
         # ||f||^2 and pi = <f, v> after the move: (46)-(49), multiplied out
         alpha_f = dot(alpha, f)
         norm2 = keep * keep * expansion.norm2[0] + 2.0 * keep * alpha_f
@@ -136,9 +136,8 @@ def learn_tile(model, state, tile, trail):
             state.margin, model.step_size, n_seen, model.loss.margin_direction(), violated,
             tile.weight[i],
         )  # fmt: skip
-        limit = room / rho if rho > 0.0 else np.inf
-        model.intercept.adapt_intercept(
-            state.intercept, model.step_size, n_seen, xi, chi, unit, limit
+        model.update.move_intercept(
+            model.intercept, state.intercept, model.step_size, n_seen, row, out, unit, rho, eta
         )
         state.step_size.eta[0] = eta
         state.step_size.mean_loss[0] = mean_loss
@@ -147,15 +146,27 @@ def learn_tile(model, state, tile, trail):
         expansion.n_seen[0] = n_seen + 1
         decay_all(expansion, tile, keep, keep_v, cross)
 
-        # slot and coefficients: a row with a coefficient becomes a point
+        # slot and coefficients: a row with a coefficient becomes a point, or joins those there are
         if np.any(alpha) or (traced and np.any(beta)):
-            slot = model.budget.choose_slot(state.budget, expansion.n_points[0])
-            if slot < expansion.n_points[0]:
-                drop(expansion, state.budget.gram, tile, slot, i, alpha, beta)
+            n, line = expansion.n_points[0], tile.n_points + i
+            slot, gap = model.budget.choose_slot(
+                state.budget, expansion, tile.k, line, i, dot(alpha, alpha)
+            )
+            if slot < 0:
+                leave_out(
+                    expansion, state.budget.weights, tile, i, row, out, gap, keep, keep_v, cross
+                )
             else:
-                expansion.n_points[0] = slot + 1
-            insert(expansion, state.budget.gram, tile, slot, i, alpha, beta)
-            trail.slot[i] = slot
+                if slot == n:
+                    expansion.n_points[0] = n + 1
+                elif gap >= 0.0:
+                    project(expansion, state.budget.weights, tile, slot, i, alpha, beta, gap)
+                else:
+                    drop(expansion, state.budget.gram, tile, slot, i, alpha, beta)
+                insert(expansion, state.budget.gram, tile, slot, i, alpha, beta)
+                trail.slot[i] = slot
+                if slot < n and gap >= 0.0:
+                    refresh_inverse(state.budget, n)
         trail.eta[i] = eta
         trail.n_points[i] = expansion.n_points[0]
     return n_rows
@@ -182,6 +193,7 @@ def decay_all(expansion, tile, keep, keep_v, cross):
     p = keep * p
     if p < SMALLEST_SCALE or 0.0 < q < SMALLEST_SCALE:
         fold(expansion.a, expansion.b, p, q, r)
+        expansion.size2[:] *= p * p
         fold(tile.raw_f, tile.raw_v, p, q, r)
         p, q, r = 1.0, 1.0, 0.0
     expansion.scale[0] = p
@@ -228,6 +240,86 @@ def drop(expansion, gram, tile, slot, i, alpha, beta):
 
 
 @register_jitable
+def project(expansion, weights, tile, slot, i, alpha, beta, gap):
+    """Replace the point in `slot` by a combination of the others, row i among them."""
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    n, n_rows = expansion.n_points[0], tile.raw_f.shape[1]
+    difference = np.zeros(n_rows)  # of the combination and the point, at the rows to come
+    for j in range(i + 1, n_rows):
+        difference[j] = -tile.k[slot, j]
+    for m in range(n):
+        if weights[m] != 0.0:
+            for j in range(i + 1, n_rows):
+                difference[j] += weights[m] * tile.k[m, j]
+    for k in range(tile.raw_f.shape[0]):
+        a = expansion.a[k, slot]
+        b = expansion.b[k, slot] if expansion.b.size > 0 else 0.0
+        if a == 0.0 and b == 0.0:
+            continue
+        alpha_j, beta_j = p * a, q * b + r * a
+        expansion.norm2[0] -= alpha_j * alpha_j * gap
+        expansion.pi[0] -= alpha_j * beta_j * gap
+        move(expansion.a, tile.raw_f, k, a, weights, n, difference, i)
+        alpha[k] += weights[n] * alpha_j
+        if expansion.b.size > 0:
+            move(expansion.b, tile.raw_v, k, b, weights, n, difference, i)
+            beta[k] += weights[n] * beta_j
+    measure(expansion, n)
+
+
+@register_jitable
+def leave_out(expansion, weights, tile, i, row, out, gap, keep, keep_v, cross):
+    """Project row i on the points (gap not negative), or drop it; it becomes no point."""
+    alpha, beta, f, v = out.alpha, out.beta, row.f, row.v
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    n, n_rows = expansion.n_points[0], tile.raw_f.shape[1]
+    alpha2 = dot(alpha, alpha)
+    if gap < 0.0:  # take back what the row brought to ||f||^2 and <f, v>
+        k_xx = tile.k[tile.n_points + i, i]
+        expansion.norm2[0] -= 2.0 * keep * dot(alpha, f) + k_xx * alpha2
+        if expansion.b.size > 0:
+            brought = keep * dot(beta, f) + keep_v * dot(alpha, v) + cross * dot(alpha, f)
+            expansion.pi[0] -= brought + k_xx * dot(alpha, beta)
+        expansion.norm2[0] = max(expansion.norm2[0], 0.0)
+        return
+    expansion.norm2[0] = max(expansion.norm2[0] - alpha2 * gap, 0.0)
+    if expansion.b.size > 0:
+        expansion.pi[0] -= dot(alpha, beta) * gap
+    if q == 0.0:  # every b is zero, so their scale is free
+        q = 1.0
+        expansion.scale[1] = q
+    combination = np.zeros(n_rows)  # at the rows to come
+    for m in range(n):
+        for j in range(i + 1, n_rows):
+            combination[j] += weights[m] * tile.k[m, j]
+    for k in range(tile.raw_f.shape[0]):
+        a = alpha[k] / p
+        move(expansion.a, tile.raw_f, k, a, weights, n, combination, i)
+        if expansion.b.size > 0:
+            b = (beta[k] - r * a) / q
+            move(expansion.b, tile.raw_v, k, b, weights, n, combination, i)
+    measure(expansion, n)
+
+
+@register_jitable
+def move(coefficients, raw, k, amount, weights, n, difference, i):
+    """Give the points `amount` times the weights, and the rows to come what that changes."""
+    for m in range(n):
+        coefficients[k, m] += amount * weights[m]
+    for j in range(i + 1, raw.shape[1]):
+        raw[k, j] += amount * difference[j]
+
+
+@register_jitable
+def measure(expansion, n):
+    """The squared norm of every point's raw coefficients."""
+    expansion.size2[:n] = 0.0
+    for k in range(expansion.a.shape[0]):
+        for m in range(n):
+            expansion.size2[m] += expansion.a[k, m] * expansion.a[k, m]
+
+
+@register_jitable
 def insert(expansion, gram, tile, slot, i, alpha, beta):
     """Make row i the point in `slot`, with coefficients alpha and beta."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
@@ -241,6 +333,7 @@ def insert(expansion, gram, tile, slot, i, alpha, beta):
     if q == 0.0:  # every b is zero, so their scale is free
         q = 1.0
         expansion.scale[1] = q
+    expansion.size2[slot] = dot(alpha, alpha) / (p * p)
     for k in range(n_outputs):
         a = alpha[k] / p
         expansion.a[k, slot] = a

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import budgets, margins, step_sizes
-from kernelstream.learner.learn import LARGEST_DECAY
+from kernelstream import budgets, margins, step_sizes, updates
 from kernelstream.learner.model import Parts
+from kernelstream.updates import LARGEST_DECAY
 
 __all__ = ["Reference"]
 
@@ -66,17 +66,46 @@ class Reference:
         g_v = self.c * self.pi + xi @ v  # (45)
 
         # (c) step sizes, traces
-        room = 0.5 if self.parts.fit_intercept else 1.0
+        implicit = isinstance(self.parts.update, updates.Implicit)
         unit = self._unit(total_weight * loss.value(scores, y, self.epsilon))
         eta = self._next_step(self.parts.step_size.initial, self.eta, g_v / unit)  # (33)
-        if eta * (self.c + rho * k_xx) > room:
+        room = 0.5 if self.parts.fit_intercept else 1.0
+        if not implicit and eta * (self.c + rho * k_xx) > room:
             eta = room / (self.c + rho * k_xx)
-        if eta * self.c > LARGEST_DECAY:
+        if not implicit and eta * self.c > LARGEST_DECAY:
             eta = LARGEST_DECAY / self.c
+        margin = self.epsilon
         self._adapt_margin(violated, weight, lam)
-        if self.parts.fit_intercept:
-            self._adapt_intercept(xi, chi, lam, unit, room / rho if rho > 0 else math.inf)
-        keep = 1 - eta * self.c
+        self.eta = eta
+        keep = 1 / (1 + eta * self.c) if implicit else 1 - eta * self.c
+        cross = -keep * (1 - keep) if implicit else -eta * self.c
+        pi_without_new = keep**2 * lam * self.pi + keep * cross * self.norm2 if smd else 0.0
+        without_new = keep**2 * self.norm2, pi_without_new
+        if implicit:
+            new = self._implicit(y, margin, total_weight, k_xx, f, v, lam)
+            self.norm2 = max(self.norm2, 0.0)
+        else:
+            if self.parts.fit_intercept:
+                self._adapt_intercept(xi, chi, lam, unit, room / rho if rho > 0 else math.inf)
+            new = self._explicit(xi, chi, k, k_xx, f, lam)
+        if not smd:
+            self.beta *= 0
+            self.pi = 0.0
+
+        # (e) a row with a coefficient becomes a point
+        if new[0].any() or (smd and new[1].any()):
+            self.points = np.vstack([self.points, x])
+            self.alpha = np.vstack([self.alpha, new[0]])
+            self.beta = np.vstack([self.beta, new[1] if smd else 0 * xi])
+            self._truncate(without_new, smd and self.c > 0 and self.parts.budget.keeps_gram(lam))
+        self.t += 1
+        return scores
+
+    def _explicit(
+        self, xi: np.ndarray, chi: np.ndarray, k: np.ndarray, k_xx: float, f: np.ndarray, lam: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A gradient step; the new point's coefficients in f and v."""
+        eta, keep = self.eta, 1 - self.eta * self.c
         old_beta = keep * lam * self.beta - eta * self.c * self.alpha  # (42), old points
         new_beta = -eta * (xi + lam * chi)  # (42), the new one
 
@@ -84,23 +113,56 @@ class Reference:
         f_g = self.c * self.norm2 + xi @ f  # (48)
         f_v = keep * lam * self.pi - eta * f_g - eta * lam * (chi @ f)  # (47) with curvature
         v_next = old_beta.T @ k + new_beta * k_xx  # (39)
-        self.pi = keep * f_v - eta * (xi @ v_next) if smd else 0.0  # (46)
+        self.pi = keep * f_v - eta * (xi @ v_next)  # (46)
         self.norm2 = (
             keep**2 * self.norm2 - 2 * eta * keep * (xi @ f) + eta**2 * k_xx * (xi @ xi)
         )  # (49)
         self.norm2 = max(self.norm2, 0.0)
 
-        # (e) the function itself (32)
+        # the function itself (32)
         self.alpha = keep * self.alpha
-        self.beta = old_beta if smd else self.beta
-        if xi.any() or (smd and new_beta.any()):
-            self.points = np.vstack([self.points, x])
-            self.alpha = np.vstack([self.alpha, -eta * xi])
-            self.beta = np.vstack([self.beta, new_beta if smd else 0 * xi])
-            self._truncate(smd, lam)
-        self.eta = eta
-        self.t += 1
-        return scores
+        self.beta = old_beta
+        return -eta * xi, new_beta
+
+    def _implicit(
+        self, y: float, margin: float, weight: float, k_xx: float, f: np.ndarray, v: np.ndarray,
+        lam: float,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """A proximal step, and its derivative by log eta (docs/implicit.md)."""
+        eta, loss, fitted = self.eta, self.parts.loss, self.parts.fit_intercept
+        keep = 1 / (1 + eta * self.c)  # d keep / d log eta = -keep (1 - keep)
+        step = keep * eta * weight * k_xx + (eta * weight if fitted else 0)
+        xi = np.zeros_like(f)
+        loss.proximal(keep * f + self.b, y, margin, step, self.parts.update.exact, xi)
+        new_alpha = -keep * eta * weight * xi  # its derivative with xi held: keep new_alpha
+        slope = keep * lam * v - keep * (1 - keep) * f + k_xx * keep * new_alpha
+        if fitted:
+            slope += lam * self.v_b - eta * weight * xi
+        followed = slope.copy()
+        if step > 0:
+            loss.follow(y, margin, step, xi, followed)
+        d_xi = (slope - followed) / step if step > 0 else 0 * xi  # d xi / d log eta
+        if fitted:
+            self.b = self.b - eta * weight * xi
+            self.v_b = lam * self.v_b - eta * weight * (xi + d_xi)
+            self.eta_b[:] = eta
+        new_beta = keep * new_alpha - keep * eta * weight * d_xi
+        # inner products of f' = keep f + alpha k and v' = keep lam v - keep (1 - keep) f + beta k
+        f_v = keep * lam * self.pi - keep * (1 - keep) * self.norm2 + new_beta @ f  # <f, v'>
+        v_next = keep * lam * v - keep * (1 - keep) * f + new_beta * k_xx  # v'(x)
+        self.pi = keep * f_v + new_alpha @ v_next
+        self.norm2 = (
+            keep**2 * self.norm2 + 2 * keep * (new_alpha @ f) + k_xx * (new_alpha @ new_alpha)
+        )
+        self.beta = keep * lam * self.beta - keep * (1 - keep) * self.alpha
+        self.alpha = keep * self.alpha
+        return new_alpha, new_beta
+
+    def _measure(self) -> None:
+        """||f||^2 and <f, v> by their definitions."""
+        gram = self.kernel(self.points) if len(self.points) else np.zeros((0, 0))
+        self.norm2 = float(np.sum(self.alpha * (gram @ self.alpha)))
+        self.pi = float(np.sum(self.alpha * (gram @ self.beta)))
 
     def _kernel_values(self, X: np.ndarray, x: np.ndarray) -> np.ndarray:
         return self.kernel(X, x[None])[:, 0] if len(X) else np.zeros(0)
@@ -167,12 +229,44 @@ class Reference:
         lowest = -1e9 if margin.rule == "linear" else 1e-9
         self.epsilon = min(max(self.epsilon, lowest * margin.initial), 1e9 * margin.initial)
 
-    def _truncate(self, smd: bool, lam: float) -> None:
+    def _truncate(self, norms_without_new: tuple[float, float], exact: bool) -> None:
+        """Keep the budget. The new point is the last; where it replaces one, it takes its place."""
         budget = self.parts.budget
-        if isinstance(budget, budgets.Unbounded) or len(self.points) <= budget.size:
+        n = len(self.points) - 1
+        if isinstance(budget, budgets.LeastLoss):
+            self._project(n)
+        elif isinstance(budget, budgets.OldestOut) and n >= budget.size:
+            self.points, self.alpha, self.beta = self.points[1:], self.alpha[1:], self.beta[1:]
+        elif isinstance(budget, budgets.SmallestOut) and n >= budget.size:
+            goes = int(np.argmin(np.sum(self.alpha**2, axis=1)))
+            self._remove(goes)
+            if goes == n:
+                self.norm2, self.pi = norms_without_new
+                return
+        if isinstance(budget, budgets.LeastLoss) or (exact and n >= budget.size):
+            self._measure()
+
+    def _remove(self, goes: int) -> None:
+        """Take a point out; the last one moves to its place."""
+        for array in (self.points, self.alpha, self.beta):
+            array[goes] = array[-1]
+        self.points, self.alpha, self.beta = self.points[:-1], self.alpha[:-1], self.beta[:-1]
+
+    def _project(self, n: int) -> None:
+        """Replace the point whose projection on the others costs least, if one must go."""
+        budget = self.parts.budget
+        gram = self.kernel(self.points)
+        column, k_xx = gram[:n, n], gram[n, n]
+        u = np.linalg.solve(gram[:n, :n], column) if n else column
+        if k_xx - column @ u <= budget.tolerance * k_xx:
+            goes, weights = n, np.append(u, 0)
+        elif n < budget.size:
             return
-        self.points, self.alpha, self.beta = self.points[1:], self.alpha[1:], self.beta[1:]
-        if smd and self.c > 0 and budget.keeps_gram(lam):
-            gram = self.kernel(self.points)
-            self.norm2 = float(np.sum(self.alpha * (gram @ self.alpha)))
-            self.pi = float(np.sum(self.alpha * (gram @ self.beta)))
+        else:
+            inverse = np.linalg.inv(gram)
+            goes = int(np.argmin(np.sum(self.alpha**2, axis=1) / np.diag(inverse)))
+            weights = -inverse[:, goes] / inverse[goes, goes]
+            weights[goes] = 0
+        self.alpha += np.outer(weights, self.alpha[goes])
+        self.beta += np.outer(weights, self.beta[goes])
+        self._remove(goes)

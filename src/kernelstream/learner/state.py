@@ -26,6 +26,7 @@ class Expansion(NamedTuple):
     scale: Any  # p, q, r
     norm2: Any  # ||f||^2
     pi: Any  # <f, v>
+    size2: Any  # (points,): squared norm of each point's raw a
     n_points: Any
     n_seen: Any
 
@@ -48,13 +49,15 @@ def expansion_fields(traced: bool) -> Expansion:
         scale=Field(("scale",), 0.0),
         norm2=Field((), 0.0),
         pi=Field((), 0.0),
+        size2=Field(("points",), 0.0),
         n_points=Field((), 0, int),
         n_seen=Field((), 0, int),
     )
 
 
 def _shape(field: Field, sizes: dict[str, int]) -> tuple[int, ...]:
-    return tuple({"none": 0, "scale": 3, **sizes}[axis] for axis in field.axes) or (1,)
+    sizes = {"none": 0, "scale": 3, "points_and_one": sizes["points"] + 1, **sizes}
+    return tuple(sizes[axis] for axis in field.axes) or (1,)
 
 
 def _filled(shape: tuple[int, ...], fill: float, dtype: Any) -> np.ndarray:

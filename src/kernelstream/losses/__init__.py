@@ -8,8 +8,11 @@ A loss is a rule (see `kernelstream.parts`): it knows scores, the target and the
 ``is_curved``          whether the second derivative is anything but zero
 ``curvature``          writes (d2l/dscores2) direction, returns a bound on its largest eigenvalue
 ``margin_direction``   which way a violation moves an adaptive margin: -1, +1, or 0 (no margin)
+``proximal``           writes the xi of an implicit step: dl/dscores at ``scores - step xi``
+``follow``             how that new score follows a slope of the old one, in place
 =====================  ==========================================================================
 
+The last two are for implicit updates; a loss without them says ``accepts_implicit=False``.
 At a kink a loss takes the one-sided derivative that its docstring names.
 
 A new loss is one new file in this folder, with the decorator `loss`: it is found by itself, here

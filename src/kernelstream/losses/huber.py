@@ -47,3 +47,18 @@ class Huber(NamedTuple):
 
     def margin_direction(self):
         return 1.0
+
+    def proximal(self, scores, y, margin, step, exact, xi):
+        residual = y - scores[0]
+        zone = max(margin, 0.0)
+        if abs(residual) >= zone + step:
+            xi[0] = -1.0 if residual > 0.0 else 1.0
+            if residual == 0.0:
+                xi[0] = 0.0
+        else:
+            xi[0] = -residual / (zone + step)
+
+    def follow(self, y, margin, step, xi, slope):
+        zone = max(margin, 0.0)
+        if abs(xi[0]) < 1.0 and zone + step > 0.0:
+            slope[0] *= zone / (zone + step)

@@ -36,3 +36,28 @@ class Logistic(NamedTuple):
 
     def margin_direction(self):
         return 0.0
+
+    def proximal(self, scores, y, margin, step, exact, xi):
+        # u = y f solves u = u0 + step / (1 + exp(u)); the right side falls: one root, bracketed
+        start = y * scores[0]
+        low, high = start, start + step
+        u = min(max(start, 0.0), high)
+        for _ in range(100):
+            e = math.exp(-abs(u))
+            share = e / (1.0 + e) if u >= 0.0 else 1.0 / (1.0 + e)  # 1 / (1 + exp(u))
+            excess = u - start - step * share
+            if excess > 0.0:
+                high = u
+            else:
+                low = u
+            if abs(excess) <= 1e-15 * (abs(u) + abs(start)) or high - low <= 1e-15 * abs(u):
+                break
+            u -= excess / (1.0 + step * e / ((1.0 + e) * (1.0 + e)))  # Newton
+            if not low < u < high:
+                u = 0.5 * (low + high)
+        e = math.exp(-abs(u))
+        xi[0] = -y * (e / (1.0 + e) if u >= 0.0 else 1.0 / (1.0 + e))
+
+    def follow(self, y, margin, step, xi, slope):
+        p = abs(xi[0])
+        slope[0] /= 1.0 + step * p * (1.0 - p)

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
+from kernelstream.losses.clipping import share_of_step
 from kernelstream.losses.registry import loss
 from kernelstream.losses.runner_up import runner_up
 from kernelstream.parts import SLACK
@@ -44,3 +47,60 @@ class MulticlassHinge(NamedTuple):
 
     def margin_direction(self):
         return -1.0
+
+    def proximal(self, scores, y, margin, step, exact, xi):
+        label = int(y)
+        xi[:] = 0.0
+        other = runner_up(scores, label)
+        if other < 0:
+            return
+        size = abs(margin) + abs(scores[other]) + abs(scores[label])
+        if not exact:  # the paper's rule looks at one runner-up (18)
+            share = share_of_step(margin + scores[other] - scores[label], 2.0 * step, size)
+            xi[other] = min(share, 1.0)
+            xi[label] = -xi[other]
+            return
+        if share_of_step(margin + scores[other] - scores[label], step, size) == 0.0:
+            return
+        # The dual: maximise p . gaps - step (|p|^2 + (sum p)^2) / 2 over p >= 0, sum p <= 1, where
+        # a label's gap is how far it is ahead of where it may be. The labels with the largest gaps
+        # are active: p_k = (gap_k - level) / step, and the sum of p is level / step, or one.
+        gaps = scores - (scores[label] - margin)
+        gaps[label] = -np.inf
+        order = np.argsort(-gaps)
+        total, level, active = 0.0, 0.0, 0
+        capped = False
+        for rank in range(order.shape[0] - 1):
+            gap = gaps[order[rank]]
+            if rank > 0 and gap <= level:
+                break
+            total += gap
+            active += 1
+            level = total / (1.0 + active)
+            capped = level > step
+            if capped:
+                level = (total - step) / active
+        for rank in range(active):
+            k = order[rank]
+            xi[k] = (gaps[k] - level) / step
+            xi[label] -= xi[k]
+        if capped:
+            xi[label] = -1.0
+
+    def follow(self, y, margin, step, xi, slope):
+        # Active labels stay level with each other, and with the true one unless the step is capped.
+        label = int(y)
+        total, active = 0.0, 0
+        for k in range(xi.shape[0]):
+            if k != label and xi[k] > 0.0:
+                total += slope[k]
+                active += 1
+        if active == 0:
+            return
+        pinned = xi[label] > -1.0
+        if pinned:
+            total += slope[label]
+            active += 1
+        for k in range(xi.shape[0]):
+            if (k != label and xi[k] > 0.0) or (k == label and pinned):
+                slope[k] = total / active

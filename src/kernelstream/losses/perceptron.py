@@ -7,7 +7,7 @@ from kernelstream.losses.runner_up import runner_up
 from kernelstream.parts import SLACK
 
 
-@loss("perceptron", "classification", single_output=True, accepts_nu=False)
+@loss("perceptron", "classification", single_output=True, accepts_nu=False, accepts_implicit=False)
 class Perceptron(NamedTuple):
     """``l = max(0, -y f)`` with y = -1 or +1.
 
@@ -35,7 +35,7 @@ class Perceptron(NamedTuple):
         return 0.0
 
 
-@loss("perceptron", "classification", single_output=False, accepts_nu=False)
+@loss("perceptron", "classification", single_output=False, accepts_nu=False, accepts_implicit=False)
 class MulticlassPerceptron(NamedTuple):
     """``l = max(0, max over other labels of f(x, .) - f(x, y))``; a tie is a mistake."""
 

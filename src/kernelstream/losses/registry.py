@@ -17,6 +17,7 @@ class LossEntry(NamedTuple):
     task: str  # "classification", "regression" or "novelty"
     single_output: bool  # one score, or one a label
     accepts_nu: bool  # whether its margin may adapt
+    accepts_implicit: bool  # whether it has an implicit step
     rule: Any
 
 
@@ -24,12 +25,13 @@ _ENTRIES: list[LossEntry] = []
 
 
 def loss(
-    name: str, task: str, *, single_output: bool, accepts_nu: bool
+    name: str, task: str, *, single_output: bool, accepts_nu: bool, accepts_implicit: bool = True
 ) -> Callable[[RuleClass], RuleClass]:
     """Class decorator: make a NamedTuple a loss that users find by name."""
 
     def register(cls: RuleClass) -> RuleClass:
-        _ENTRIES.append(LossEntry(name, task, single_output, accepts_nu, rule(cls)()))
+        entry = LossEntry(name, task, single_output, accepts_nu, accepts_implicit, rule(cls)())
+        _ENTRIES.append(entry)
         return cls
 
     return register

@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+import numpy as np
 from numba.extending import register_jitable
 
 from kernelstream.losses.registry import loss
@@ -21,6 +22,19 @@ def probabilities(scores, p):
     for k in range(scores.shape[0]):
         p[k] /= total
     return largest + math.log(total)
+
+
+@register_jitable
+def _solve_shifted(p, step, x):
+    """Solve ``(I + step (diag(p) - p p^T)) z = x`` in place (Sherman and Morrison)."""
+    along, total = 0.0, 0.0
+    for k in range(x.shape[0]):
+        weight = p[k] / (1.0 + step * p[k])
+        along += weight * x[k]
+        total += weight * p[k]
+    factor = step * along / (1.0 - step * total)
+    for k in range(x.shape[0]):
+        x[k] = (x[k] + factor * p[k]) / (1.0 + step * p[k])
 
 
 @loss("log_loss", "classification", single_output=False, accepts_nu=False)
@@ -59,3 +73,42 @@ class Softmax(NamedTuple):
 
     def margin_direction(self):
         return 0.0
+
+    def proximal(self, scores, y, margin, step, exact, xi):
+        # Newton on 1/2 |z - scores|^2 + step l(z), whose Hessian is diagonal plus rank one, halving
+        # steps that increase it. Near the minimum the objective is flat to rounding, so the end is
+        # where the gradient stops shrinking. xi holds the probabilities at z.
+        label = int(y)
+        n = scores.shape[0]
+        z, move, trial = scores.copy(), np.zeros(n), np.zeros(n)
+        value = step * (probabilities(z, xi) - z[label])
+        before = np.inf
+        for _ in range(200):
+            largest, size = 0.0, 0.0
+            for k in range(n):  # minus the gradient
+                move[k] = scores[k] - z[k] - step * (xi[k] - (1.0 if k == label else 0.0))
+                largest = max(largest, abs(move[k]))
+                size = max(size, abs(scores[k] - z[k]))
+            nearly = largest <= 1e-6 * (size + largest)
+            if largest == 0.0 or (nearly and largest >= 0.5 * before):
+                break
+            before = largest
+            _solve_shifted(xi, step, move)
+            share = 1.0
+            for _ in range(60):
+                distance2 = 0.0
+                for k in range(n):
+                    trial[k] = z[k] + share * move[k]
+                    distance2 += (trial[k] - scores[k]) ** 2
+                new = 0.5 * distance2 + step * (probabilities(trial, xi) - trial[label])
+                if new <= value + 1e-12 * abs(value):
+                    break
+                share *= 0.5
+            value = new
+            z[:] = trial
+        xi[label] -= 1.0
+
+    def follow(self, y, margin, step, xi, slope):
+        p = xi.copy()
+        p[int(y)] += 1.0
+        _solve_shifted(p, step, slope)
