@@ -13,7 +13,9 @@ def test_promised_names():
     for name in ("KernelClassifier", "KernelRegressor", "NoveltyDetector", "make", "load"):
         assert name in ks.__all__
         assert callable(getattr(ks, name))
-    assert {"svmd", "svmd-single-step", "norma"} <= set(ks.presets.names())
+    assert {"svmd", "svmd-single-step", "norma", "ilk", "silk", "silk-md", "pa"} <= set(
+        ks.presets.names()
+    )
     ks.kernels.RBF(gamma=1 / 128)
     ks.kernels.Polynomial(degree=9, gamma=1.0, coef0=0.0)
     ks.kernels.Linear()
@@ -22,6 +24,8 @@ def test_promised_names():
     ks.step_sizes.SqrtDecay(initial=1.0, tau=100)
     ks.step_sizes.Constant(0.1)
     ks.budgets.OldestOut(512)
+    ks.budgets.SmallestOut(128)
+    ks.budgets.LeastLoss(256)
     ks.budgets.Unbounded()
     ks.margins.Fixed(1.0)
     ks.margins.Nu(0.05, rule="relative")
@@ -44,7 +48,14 @@ def test_importing_the_package_imports_nothing_heavy():
 def test_presets_are_rows_of_a_table(preset, task):
     model = ks.make(preset, task, budget=32)
     other = ks.make(preset, task)
-    assert model.budget == 32
+    policies = {
+        "ilk": "SmallestOut",
+        "silk": "SmallestOut",
+        "silk-md": "SmallestOut",
+        "pa": "LeastLoss",
+    }
+    policy = getattr(ks.budgets, policies.get(preset, "OldestOut"))
+    assert ks.budgets.as_budget(model.budget) == policy(32)
     model.set_params(step_size__initial=0.77)
     assert other.step_size.initial != 0.77  # a model's parts are its own
     X = np.random.default_rng(0).normal(size=(50, 2))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kernelstream.budgets import LeastLoss, OldestOut, SmallestOut, Unbounded
+from kernelstream.budgets import LeastLoss, SmallestOut, Unbounded
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
 from kernelstream.parts import one_of
 from kernelstream.step_sizes import Constant, SqrtDecay, smd_for
@@ -16,7 +16,7 @@ class Preset(NamedTuple):
     """What the algorithm is, the budget that an int means, and its parts for a task."""
 
     description: str
-    policy: Callable[[int], Any]
+    policy: Callable[[int], Any] | None  # None: the estimators' own, the oldest point goes
     parts: Callable[[str], dict[str, Any]]
 
 
@@ -26,17 +26,17 @@ _ILK_DECAY = 5e-5 / (1 - 5e-5)
 _PRESETS = {
     "svmd": Preset(
         "online SVM with stochastic meta-descent (JMLR 2006)",
-        OldestOut,
+        None,
         lambda task: {"update": "explicit", "step_size": smd_for(task)},
     ),
     "svmd-single-step": Preset(
         "SVMD that looks at the effect of the last step only, decay 0 (JMLR 2006, section 6)",
-        OldestOut,
+        None,
         lambda task: {"update": "explicit", "step_size": smd_for(task, decay=0.0)},
     ),
     "norma": Preset(
         "online SVM with a step size that decays by schedule (NIPS 2001)",
-        OldestOut,
+        None,
         lambda task: {"update": "explicit", "step_size": SqrtDecay()},
     ),
     "ilk": Preset(
@@ -111,7 +111,7 @@ def make(preset: str, task: str, **params: Any) -> Any:
     --------
     >>> import kernelstream as ks
     >>> ks.make("norma", "classifier", budget=128)
-    KernelClassifier(budget=OldestOut(size=128), step_size=SqrtDecay())
+    KernelClassifier(budget=128, step_size=SqrtDecay())
     """
     estimator = _TASKS[one_of("task", task, list(_TASKS))]
     chosen = _PRESETS[one_of("preset", preset, names())]
@@ -122,6 +122,6 @@ def make(preset: str, task: str, **params: Any) -> Any:
                 f"{name}={params[name]!r} is not a parameter of {estimator.__name__}: "
                 f"choose among {', '.join(known)}."
             )
-    if isinstance(params.get("budget"), int):
+    if chosen.policy is not None and isinstance(params.get("budget"), int):
         params["budget"] = chosen.policy(params["budget"])
     return estimator().set_params(**{**chosen.parts(estimator.task), **params})

@@ -191,6 +191,7 @@ def test_bad_parameters_are_named(task, params, error, message):
         ("regressor", {"loss": "huber", "margin": 0.0}, "margin=0.0"),
         ("classifier", {"loss": "huber"}, "loss='huber'"),
         ("novelty", {"loss": "hinge"}, "loss='hinge'"),
+        ("classifier", {"loss": "perceptron", "update": "implicit"}, "never moves.*hinge"),
     ],
 )
 def test_parameters_that_do_not_go_together(task, params, message):
@@ -210,6 +211,9 @@ def test_parameters_that_do_not_go_together(task, params, message):
         (ks.step_sizes.SqrtDecay, {"tau": 0}, "tau=0"),
         (ks.step_sizes.Constant, {"initial": np.inf}, "initial=inf"),
         (ks.budgets.OldestOut, {"size": 0}, "budget=0"),
+        (ks.budgets.SmallestOut, {"size": 2.5}, "budget=2.5"),
+        (ks.budgets.LeastLoss, {"size": -1}, "budget=-1"),
+        (ks.budgets.LeastLoss, {"tolerance": 0}, "tolerance=0"),
         (ks.margins.Nu, {"nu": 0.5, "rule": "new"}, "rule='new'.*'relative'"),
         (ks.margins.Nu, {"nu": 2}, "nu=2"),
         (ks.margins.Fixed, {"value": -1}, "margin=-1"),

@@ -1,0 +1,149 @@
+"""Budgets: who goes, what stays, and that an inverse stays healthy."""
+
+import numpy as np
+import pytest
+
+import kernelstream as ks
+from kernelstream.backends import cpu
+from kernelstream.budgets import LeastLoss, OldestOut, SmallestOut, Unbounded
+from kernelstream.step_sizes import SMD, Constant
+
+RBF = ks.kernels.RBF(gamma=1 / 128)
+random = np.random.default_rng(0)
+
+
+def drifting(n_rows, n_features=2):
+    t = np.arange(n_rows)
+    centre = np.stack([np.cos(t / 500), np.sin(t / 500)], axis=1)
+    X = np.concatenate([3 * centre, np.zeros((n_rows, n_features - 2))], axis=1)
+    X += random.normal(size=X.shape)
+    return X, (X[:, 0] * np.cos(t / 300) > X[:, 1]).astype(int)
+
+
+@pytest.mark.parametrize(("size", "percent"), [(64, 8.9), (128, 7.2), (256, 6.1), (512, 5.6)])
+def test_least_loss_keeps_almost_everything(usps, size, percent):
+    X, y = usps
+    model = ks.make("pa", "classifier", kernel=RBF, budget=LeastLoss(size))
+    result = ks.prequential(model, X, y)
+    assert 100 * result.error_rate <= percent
+    assert model.n_support_ == size
+
+
+@pytest.mark.parametrize("size", [64, 128, 256])
+def test_svmd_with_least_loss_is_far_below_dropping(usps, size):
+    X, y = usps
+    errors = {}
+    for policy in (OldestOut, LeastLoss):
+        model = ks.make("svmd", "classifier", kernel=RBF, budget=policy(size))
+        errors[policy] = ks.prequential(model, X, y).error_rate
+    assert errors[LeastLoss] < 0.55 * errors[OldestOut]
+
+
+def test_the_inverse_stays_healthy_over_many_replacements():
+    X, y = drifting(140_000)
+    model = ks.KernelClassifier(
+        gamma=0.3, budget=LeastLoss(20), step_size=Constant(0.5), regularization=0.1, margin=5.0
+    )
+    model.partial_fit(X, y, classes=[0, 1])
+    state = model._learner.state.budget
+    assert state.replaced[0] > 100_000
+    gram = model.kernel_(model.support_vectors_)
+    np.testing.assert_allclose(state.gram, gram, rtol=1e-10, atol=1e-12)
+    fresh = np.linalg.inv(gram)
+    np.testing.assert_allclose(state.inverse, fresh, rtol=1e-6, atol=1e-6 * np.abs(fresh).max())
+
+
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+def test_norms_are_exact_after_every_projection(update):
+    X, y = drifting(400)
+    model = ks.KernelClassifier(
+        gamma=0.3,
+        budget=LeastLoss(12),
+        step_size=SMD(0.3, 0.1, 0.99),
+        regularization=0.01,
+        update=update,
+    )
+    for x, label in zip(X, y, strict=True):
+        model.learn_one(x, label)
+    learner = model._learner
+    from kernelstream.learner.predict import coefficients, trace_coefficients
+
+    gram = model.kernel_(model.support_vectors_)
+    alpha, beta = coefficients(learner.state), trace_coefficients(learner.state)
+    norm2 = np.sum(alpha * (alpha @ gram))
+    assert learner.state.expansion.norm2[0] == pytest.approx(norm2, rel=1e-8)
+    assert learner.state.expansion.pi[0] == pytest.approx(np.sum(alpha * (beta @ gram)), rel=1e-7)
+
+
+def test_least_loss_removes_the_point_that_costs_least():
+    """One replacement, against the best projection of every candidate."""
+    X, y = random.normal(size=(6, 3)), random.normal(size=6)
+    kernel = ks.kernels.RBF(0.4)
+    params = {"kernel": kernel, "step_size": 0.5, "regularization": 0.0}
+    full = ks.KernelRegressor(budget=Unbounded(), **params).partial_fit(X[:5], y[:5])
+    full.partial_fit(X[5:], y[5:])
+    budgeted = ks.KernelRegressor(budget=LeastLoss(5), **params).partial_fit(X, y)
+    gram, alpha = kernel(X), full.dual_coef_[0]
+    candidates = {}
+    for j in range(6):
+        kept = np.delete(np.arange(6), j)
+        best = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept] @ alpha)
+        lost = alpha @ gram @ alpha - best @ gram[kept] @ alpha
+        candidates[lost] = kept, best
+    kept, best = candidates[min(candidates)]
+    probe = random.normal(size=(20, 3))
+    np.testing.assert_allclose(budgeted.predict(probe), kernel(probe, X[kept]) @ best, rtol=1e-7)
+
+
+def test_dependent_rows_take_no_room():
+    rows = random.normal(size=(3, 3))
+    X = rows[random.integers(0, 3, 200)]  # three rows, again and again
+    model = ks.KernelRegressor(ks.kernels.RBF(0.5), budget=LeastLoss(50), step_size=0.5)
+    model.partial_fit(X, X[:, 0])
+    assert model.n_support_ == 3
+    linear = ks.KernelRegressor("linear", budget=LeastLoss(50), step_size=0.05)
+    linear.partial_fit(random.normal(size=(300, 4)), random.normal(size=300))
+    assert linear.n_support_ == 4
+    zero = ks.KernelRegressor("linear", budget=LeastLoss(5), step_size=0.1)
+    zero.partial_fit(np.zeros((10, 2)), np.ones(10))
+    assert zero.n_support_ == 0
+
+
+def test_the_smallest_coefficient_goes_and_the_new_point_competes():
+    model = ks.KernelRegressor(
+        "linear", budget=SmallestOut(2), step_size=1.0, loss="epsilon_insensitive", margin=0.0,
+        regularization=0.0, C=1.0,
+    )  # fmt: skip
+    model.partial_fit(np.eye(3), [9.0, 9.0, 9.0], sample_weight=[0.5, 0.2, 0.3])
+    assert sorted(model.dual_coef_[0]) == [0.3, 0.5]
+    model.partial_fit([[1.0, 1.0, 1.0]], [99.0], sample_weight=[0.1])
+    assert sorted(model.dual_coef_[0]) == [0.3, 0.5]
+    assert model.n_seen_ == 4
+
+
+@pytest.mark.parametrize("budget", [OldestOut(8), SmallestOut(8), LeastLoss(8)], ids=str)
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+@pytest.mark.parametrize("task", ["classifier", "regressor", "novelty"])
+def test_files_undo_and_late_classes_with_every_budget(tmp_path, monkeypatch, task, update, budget):
+    X, y = drifting(120, 3)
+    model = ks.make("svmd", task, budget=budget, update=update).partial_fit(X[:60], y[:60])
+    model.save(tmp_path / "model.ks")
+    twin = ks.load(tmp_path / "model.ks")
+    before = model._to_bytes()
+    whole, tiles = cpu._learn_rows, []
+
+    def second_tile_fails(*arguments):
+        tiles.append(arguments)
+        if len(tiles) == 2:
+            raise KeyboardInterrupt
+        return whole(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cpu, "_learn_rows", second_tile_fails)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(X[60:], y[60:] + 5)
+    assert model._to_bytes() == before
+    model.partial_fit(X[60:], y[60:] + 5)
+    twin.partial_fit(X[60:], y[60:] + 5)
+    assert model._to_bytes() == twin._to_bytes()
+    assert model.n_support_ <= 8
