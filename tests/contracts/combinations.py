@@ -35,6 +35,7 @@ BUDGETS = {
     "smallest": budgets.SmallestOut(9, exact=False),
     "smallest-exact": budgets.SmallestOut(9, exact=True),
     "least-loss": budgets.LeastLoss(9),
+    "merge": budgets.Merge(9),
 }
 UPDATES = {
     "explicit": updates.Explicit(),
@@ -71,8 +72,10 @@ class Combination:
 
 def is_allowed(combination):
     entry = LOSSES[combination.loss]
-    return (combination.margin == "fixed" or entry.accepts_nu) and (
-        combination.update == "explicit" or entry.accepts_implicit
+    return (
+        (combination.margin == "fixed" or entry.accepts_nu)
+        and (combination.update == "explicit" or entry.accepts_implicit)
+        and (combination.budget != "merge" or combination.kernel == "rbf")
     )
 
 

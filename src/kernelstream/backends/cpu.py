@@ -103,9 +103,15 @@ def score_row(learner: Learner, x: np.ndarray) -> np.ndarray:
 
 def _new_trail(n: int, n_outputs: int) -> Trail:
     return Trail(
-        slot=np.empty(n, np.int64), scores=np.empty((n, n_outputs)), loss=np.empty(n),
-        eta=np.empty(n), margin=np.empty(n), n_points=np.empty(n, np.int64),
-    )  # fmt: skip
+        slot=np.empty(n, np.int64),
+        partner=np.empty(n, np.int64),
+        share=np.empty(n),
+        scores=np.empty((n, n_outputs)),
+        loss=np.empty(n),
+        eta=np.empty(n),
+        margin=np.empty(n),
+        n_points=np.empty(n, np.int64),
+    )
 
 
 def _tile_rows(learner: Learner) -> int:
@@ -137,7 +143,7 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
     if "learn" not in learner.scratch:  # the types of these four never change in a learner's life
         learner.scratch["learn"] = entry_point(learn_tile, *arguments)
     done = learner.scratch["learn"](*arguments)
-    learner.points.write(trail.slot[:done], X, numbers)
+    learner.points.write(trail.slot[:done], trail.partner[:done], trail.share[:done], X, numbers)
     return int(done)
 
 

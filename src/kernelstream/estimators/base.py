@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_array, validate_data
 
 from kernelstream import losses
 from kernelstream.backends import cpu
-from kernelstream.budgets import as_budget
-from kernelstream.kernels import Kernel, as_kernel
+from kernelstream.budgets import Merge, as_budget
+from kernelstream.kernels import RBF, Kernel, as_kernel
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.model import Learner, Parts, build
 from kernelstream.learner.predict import coefficients
@@ -73,6 +73,12 @@ class KernelEstimator(BaseEstimator):
                 "model at zero an implicit step never moves. Use loss='hinge', or "
                 "update='explicit'."
             )
+        budget = as_budget(self.budget)
+        if isinstance(budget, Merge) and not isinstance(kernel, RBF):
+            raise ValueError(
+                f"budget={budget!r} does not go with kernel={kernel!r}: a point between two others "
+                "is known for the RBF kernel only. Use LeastLoss, or kernel='rbf'."
+            )
         if name == "huber":
             number("margin", margin.initial if adaptive else margin.value, above=0)
         if self.regularization is not None:
@@ -85,7 +91,7 @@ class KernelEstimator(BaseEstimator):
             margin=margin,
             step_size=as_step_size(self.step_size, self.task),
             update=update,
-            budget=as_budget(self.budget),
+            budget=budget,
             fit_intercept=bool(getattr(self, "fit_intercept", False)),
             regularization=c,
             loss_weight=number("C", self.C, above=0),

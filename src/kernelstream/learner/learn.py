@@ -45,6 +45,8 @@ class Trail(NamedTuple):
     """What happened at each row, in the order of the rows."""
 
     slot: Any  # where the row went as a point, or -1
+    partner: Any  # the slot with which the point in `slot`, or the row itself, was merged, or -1
+    share: Any  # how far towards it
     scores: Any  # (rows, outputs): the scores before the row was learned
     loss: Any
     eta: Any
@@ -88,6 +90,7 @@ def learn_tile(model, state, tile, trail):
         trail.margin[i] = margin
         trail.eta[i] = state.step_size.eta[0]
         trail.slot[i] = -1
+        trail.partner[i] = -1
         trail.n_points[i] = expansion.n_points[0]
         if tile.weight[i] == 0.0:
             continue  # a row without weight is as good as absent
@@ -149,20 +152,24 @@ def learn_tile(model, state, tile, trail):
         # slot and coefficients: a row with a coefficient becomes a point, or joins those there are
         if np.any(alpha) or (traced and np.any(beta)):
             n, line = expansion.n_points[0], tile.n_points + i
-            slot, gap = model.budget.choose_slot(
-                state.budget, expansion, tile.k, line, i, dot(alpha, alpha)
+            slot, partner, gap = model.budget.choose_slot(
+                state.budget, expansion, tile.k, line, i, alpha
             )
-            if slot < 0:
+            if partner >= 0:
+                trail.partner[i] = partner
+                trail.share[i] = state.budget.share[0]
+                merge(expansion, state.budget, tile, slot, partner, i, alpha, beta)
+            elif slot < 0:
                 leave_out(
                     expansion, state.budget.weights, tile, i, row, out, gap, keep, keep_v, cross
                 )
+            elif slot == n:
+                expansion.n_points[0] = n + 1
+            elif gap >= 0.0:
+                project(expansion, state.budget.weights, tile, slot, i, alpha, beta, gap)
             else:
-                if slot == n:
-                    expansion.n_points[0] = n + 1
-                elif gap >= 0.0:
-                    project(expansion, state.budget.weights, tile, slot, i, alpha, beta, gap)
-                else:
-                    drop(expansion, state.budget.gram, tile, slot, i, alpha, beta)
+                drop(expansion, state.budget.gram, tile, slot, i, alpha, beta)
+            if slot >= 0:
                 insert(expansion, state.budget.gram, tile, slot, i, alpha, beta)
                 trail.slot[i] = slot
                 if slot < n and gap >= 0.0:
@@ -265,6 +272,126 @@ def project(expansion, weights, tile, slot, i, alpha, beta, gap):
             move(expansion.b, tile.raw_v, k, b, weights, n, difference, i)
             beta[k] += weights[n] * beta_j
     measure(expansion, n)
+
+
+@register_jitable
+def merge(expansion, budget_state, tile, slot, partner, i, alpha, beta):
+    """Make one point of `partner` and of the point in `slot`, or of row i where slot is -1."""
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    n, n_rows = expansion.n_points[0], tile.raw_f.shape[1]
+    traced = expansion.b.size > 0
+    gram, h = budget_state.gram, budget_state.share[0]
+    line = tile.n_points + i if slot < 0 else slot
+    kappa = np.float64(tile.k[partner, i]) if slot < 0 else gram[slot, partner]
+    log_kappa = math.log(max(kappa, 1e-300))
+    w1, w2 = math.exp(log_kappa * (1.0 - h) * (1.0 - h)), math.exp(log_kappa * h * h)
+    # k(z, .) between the two: |z - x|^2 = h |g - x|^2 + (1-h) |j - x|^2 - h (1-h) |g - j|^2
+    between = budget_state.column
+    for m in range(n):
+        k_goes = np.float64(tile.k[m, i]) if slot < 0 else gram[slot, m]
+        between[m] = blend(k_goes, gram[partner, m], h, log_kappa)
+    k_new = blend(np.float64(tile.k[line, i]), np.float64(tile.k[partner, i]), h, log_kappa)
+    for j in range(i + 1, n_rows):
+        k_goes, k_stays = np.float64(tile.k[line, j]), np.float64(tile.k[partner, j])
+        merged = blend(k_goes, k_stays, h, log_kappa)
+        for k in range(tile.raw_f.shape[0]):
+            a = expansion.a[k, slot] if slot >= 0 else 0.0
+            tile.raw_f[k, j] -= a * k_goes + expansion.a[k, partner] * k_stays
+            if traced:
+                b = expansion.b[k, slot] if slot >= 0 else 0.0
+                tile.raw_v[k, j] -= b * k_goes + expansion.b[k, partner] * k_stays
+        tile.k[partner, j] = merged
+    for k in range(tile.raw_f.shape[0]):
+        a = alpha[k] / p if slot < 0 else expansion.a[k, slot]
+        a_merged = w1 * a + w2 * expansion.a[k, partner]
+        b, b_merged = 0.0, 0.0
+        if traced:
+            if slot < 0:
+                if q == 0.0:  # every b is zero, so their scale is free
+                    q = 1.0
+                    expansion.scale[1] = q
+                b = (beta[k] - r * a) / q
+            else:
+                b = expansion.b[k, slot]
+            b_merged = w1 * b + w2 * expansion.b[k, partner]
+            if a != 0.0 or b != 0.0 or a_merged != 0.0 or b_merged != 0.0:
+                correct_norms(
+                    expansion, gram, between, tile, slot, partner, i, k, alpha, beta,
+                    a, b, a_merged, b_merged, kappa, k_new,
+                )  # fmt: skip
+        expansion.a[k, partner] = a_merged
+        if slot >= 0:
+            expansion.a[k, slot] = 0.0
+        for j in range(i + 1, n_rows):
+            tile.raw_f[k, j] += a_merged * tile.k[partner, j]
+        if traced:
+            expansion.b[k, partner] = b_merged
+            if slot >= 0:
+                expansion.b[k, slot] = 0.0
+            for j in range(i + 1, n_rows):
+                tile.raw_v[k, j] += b_merged * tile.k[partner, j]
+    expansion.norm2[0] = max(expansion.norm2[0], 0.0)
+    tile.k[partner, i] = k_new
+    for m in range(n):
+        gram[partner, m] = between[m]
+        gram[m, partner] = between[m]
+    gram[partner, partner] = 1.0
+    total = 0.0
+    for k in range(tile.raw_f.shape[0]):
+        total += expansion.a[k, partner] * expansion.a[k, partner]
+    expansion.size2[partner] = total
+
+
+@register_jitable
+def blend(k_goes, k_stays, h, log_kappa):
+    """The RBF kernel value of the point a share h of the way from one point to another."""
+    if k_goes <= 0.0 or k_stays <= 0.0:
+        return 0.0
+    exponent = h * math.log(k_goes) + (1.0 - h) * math.log(k_stays) - h * (1.0 - h) * log_kappa
+    return math.exp(min(exponent, 0.0))
+
+
+@register_jitable
+def correct_norms(
+    expansion, gram, between, tile, slot, partner, i, k, alpha, beta, a, b, a_merged, b_merged,
+    kappa, k_new,
+):  # fmt: skip
+    """||f||^2 and <f, v> of output k after a merger that has not been written yet.
+
+    With r = alpha_g k_g + alpha_j k_j - alpha_z k_z, f becomes f - r_f and v becomes v - r_v.
+    """
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    n = expansion.n_points[0]
+    a_j, b_j = expansion.a[k, partner], expansion.b[k, partner]
+    # f and v (with the new point) at the point that goes, at its partner and between them
+    raw = np.zeros((2, 3))
+    for m in range(n):
+        k_goes = np.float64(tile.k[m, i]) if slot < 0 else gram[slot, m]
+        raw[0, 0] += expansion.a[k, m] * k_goes
+        raw[0, 1] += expansion.a[k, m] * gram[partner, m]
+        raw[0, 2] += expansion.a[k, m] * between[m]
+        raw[1, 0] += expansion.b[k, m] * k_goes
+        raw[1, 1] += expansion.b[k, m] * gram[partner, m]
+        raw[1, 2] += expansion.b[k, m] * between[m]
+    at_new = np.zeros(3)  # kernel values of the new point with the three
+    at_new[0] = 1.0 if slot < 0 else tile.k[slot, i]
+    at_new[1] = tile.k[partner, i]
+    at_new[2] = k_new
+    signs = np.array([1.0, 1.0, -1.0])
+    alphas = p * np.array([a, a_j, a_merged])
+    betas = q * np.array([b, b_j, b_merged]) + r * np.array([a, a_j, a_merged])
+    f_rf, f_rv, v_rf = 0.0, 0.0, 0.0
+    for m in range(3):
+        f_m = p * raw[0, m] + alpha[k] * at_new[m]
+        v_m = q * raw[1, m] + r * raw[0, m] + beta[k] * at_new[m]
+        f_rf += signs[m] * alphas[m] * f_m
+        f_rv += signs[m] * betas[m] * f_m
+        v_rf += signs[m] * alphas[m] * v_m
+    rf_rf = alphas[0] ** 2 + alphas[1] ** 2 + 2.0 * kappa * alphas[0] * alphas[1] - alphas[2] ** 2
+    rf_rv = alphas[0] * betas[0] + alphas[1] * betas[1] - alphas[2] * betas[2]
+    rf_rv += kappa * (alphas[0] * betas[1] + alphas[1] * betas[0])
+    expansion.norm2[0] += rf_rf - 2.0 * f_rf
+    expansion.pi[0] += rf_rv - f_rv - v_rf
 
 
 @register_jitable

@@ -9,12 +9,20 @@ __all__ = ["STAGED_ROWS", "Points"]
 
 
 @compiled
-def _write(rows, numbers, slots, X, x):
+def _write(rows, numbers, slots, partners, shares, X, x):
+    merged = False
     for i in range(slots.shape[0]):
-        if slots[i] >= 0:
+        slot, partner, share = slots[i], partners[i], shares[i]
+        if partner >= 0:  # becomes a point between itself and what goes
+            merged = True
             for j in range(X.shape[1]):
-                rows[slots[i], j] = X[i, j]
-            numbers[slots[i]] = x[i]
+                goes = X[i, j] if slot < 0 else rows[slot, j]
+                rows[partner, j] = share * goes + (1.0 - share) * rows[partner, j]
+        if slot >= 0:
+            for j in range(X.shape[1]):
+                rows[slot, j] = X[i, j]
+            numbers[slot] = x[i]
+    return merged
 
 
 # Rows that are being learned stand behind the points for a moment, so that one matrix product gives
@@ -58,12 +66,17 @@ class Points:
             self._memory = np.empty(size, self.rows.dtype)
         return self._memory[:size].reshape(shape)
 
-    def write(self, slots: np.ndarray, X: np.ndarray, numbers: np.ndarray) -> None:
-        """Put rows into slots, in order; a slot below zero is none."""
+    def write(
+        self, slots: np.ndarray, partners: np.ndarray, shares: np.ndarray, X: np.ndarray,
+        numbers: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Put rows into slots and merge points, in order; below zero there is nothing to do."""
         if self.journal is not None:
-            used = slots[slots >= 0]
+            used = np.concatenate([slots[slots >= 0], partners[partners >= 0]])
             self.journal.append((used, self.rows[used], self.numbers[used]))
-        _write(self.rows, self.numbers, slots, X, numbers)
+        if _write(self.rows, self.numbers, slots, partners, shares, X, numbers):
+            changed = partners[partners >= 0]
+            self.numbers[changed] = self.kernel.numbers(self.rows[changed])
 
     def undo(self) -> None:
         """Take back what was written since the journal began."""

@@ -235,6 +235,8 @@ class Reference:
         n = len(self.points) - 1
         if isinstance(budget, budgets.LeastLoss):
             self._project(n)
+        elif isinstance(budget, budgets.Merge) and n >= budget.size:
+            self._merge()
         elif isinstance(budget, budgets.OldestOut) and n >= budget.size:
             self.points, self.alpha, self.beta = self.points[1:], self.alpha[1:], self.beta[1:]
         elif isinstance(budget, budgets.SmallestOut) and n >= budget.size:
@@ -243,7 +245,8 @@ class Reference:
             if goes == n:
                 self.norm2, self.pi = norms_without_new
                 return
-        if isinstance(budget, budgets.LeastLoss) or (exact and n >= budget.size):
+        keeps_norms = isinstance(budget, budgets.LeastLoss | budgets.Merge)
+        if keeps_norms or (exact and n >= budget.size):
             self._measure()
 
     def _remove(self, goes: int) -> None:
@@ -251,6 +254,28 @@ class Reference:
         for array in (self.points, self.alpha, self.beta):
             array[goes] = array[-1]
         self.points, self.alpha, self.beta = self.points[:-1], self.alpha[:-1], self.beta[:-1]
+
+    def _merge(self) -> None:
+        """Make one point of the one with the smallest coefficients and its cheapest partner."""
+        sizes = np.sum(self.alpha**2, axis=1)
+        goes = int(np.argmin(sizes))
+        kappa = self._kernel_values(self.points, self.points[goes])
+        products = self.alpha @ self.alpha[goes]
+        costs = []
+        for j in range(len(sizes)):
+            h = budgets.first_share(sizes[goes], sizes[j], products[j])
+            w1, w2 = kappa[j] ** ((1 - h) ** 2), kappa[j] ** (h**2)
+            kept = w1 * self.alpha[goes] + w2 * self.alpha[j]
+            cost = sizes[goes] + sizes[j] + 2 * kappa[j] * products[j] - kept @ kept
+            costs.append(math.inf if j == goes else cost)
+        stays = int(np.argmin(costs))
+        h = budgets.best_share(kappa[stays], sizes[goes], sizes[stays], products[stays])
+        z = h * self.points[goes] + (1 - h) * self.points[stays]
+        w1, w2 = self._kernel_values(self.points[[goes, stays]], z)
+        self.alpha[stays] = w1 * self.alpha[goes] + w2 * self.alpha[stays]
+        self.beta[stays] = w1 * self.beta[goes] + w2 * self.beta[stays]
+        self.points[stays] = z
+        self._remove(goes)
 
     def _project(self, n: int) -> None:
         """Replace the point whose projection on the others costs least, if one must go."""
