@@ -5,7 +5,7 @@ import pytest
 
 import kernelstream as ks
 from kernelstream.backends import cpu
-from kernelstream.budgets import LeastLoss, OldestOut, SmallestOut, Unbounded
+from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbounded, best_share
 from kernelstream.step_sizes import SMD, Constant
 
 RBF = ks.kernels.RBF(gamma=1 / 128)
@@ -26,6 +26,14 @@ def test_least_loss_keeps_almost_everything(usps, size, percent):
     model = ks.make("pa", "classifier", kernel=RBF, budget=LeastLoss(size))
     result = ks.prequential(model, X, y)
     assert 100 * result.error_rate <= percent
+    assert model.n_support_ == size
+
+
+@pytest.mark.parametrize(("size", "percent"), [(64, 6.4), (128, 5.6), (256, 5.3), (512, 5.2)])
+def test_merging_keeps_even_more(usps, size, percent):
+    X, y = usps
+    model = ks.make("pa", "classifier", kernel=RBF, budget=Merge(size))
+    assert 100 * ks.prequential(model, X, y).error_rate <= percent
     assert model.n_support_ == size
 
 
@@ -53,12 +61,13 @@ def test_the_inverse_stays_healthy_over_many_replacements():
     np.testing.assert_allclose(state.inverse, fresh, rtol=1e-6, atol=1e-6 * np.abs(fresh).max())
 
 
+@pytest.mark.parametrize("budget", [LeastLoss(12), Merge(12)], ids=str)
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
-def test_norms_are_exact_after_every_projection(update):
+def test_norms_are_exact_after_every_projection(update, budget):
     X, y = drifting(400)
     model = ks.KernelClassifier(
         gamma=0.3,
-        budget=LeastLoss(12),
+        budget=budget,
         step_size=SMD(0.3, 0.1, 0.99),
         regularization=0.01,
         update=update,
@@ -121,7 +130,7 @@ def test_the_smallest_coefficient_goes_and_the_new_point_competes():
     assert model.n_seen_ == 4
 
 
-@pytest.mark.parametrize("budget", [OldestOut(8), SmallestOut(8), LeastLoss(8)], ids=str)
+@pytest.mark.parametrize("budget", [OldestOut(8), SmallestOut(8), LeastLoss(8), Merge(8)], ids=str)
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 @pytest.mark.parametrize("task", ["classifier", "regressor", "novelty"])
 def test_files_undo_and_late_classes_with_every_budget(tmp_path, monkeypatch, task, update, budget):
@@ -147,3 +156,39 @@ def test_files_undo_and_late_classes_with_every_budget(tmp_path, monkeypatch, ta
     twin.partial_fit(X[60:], y[60:] + 5)
     assert model._to_bytes() == twin._to_bytes()
     assert model.n_support_ <= 8
+
+
+def test_kernel_values_of_merged_points_stay_true():
+    X, y = drifting(50_000)
+    model = ks.KernelClassifier(
+        gamma=0.3, budget=Merge(20), step_size=Constant(0.5), regularization=0.1, margin=5.0
+    )
+    model.partial_fit(X, y, classes=[0, 1])
+    gram = model.kernel_(model.support_vectors_)
+    np.testing.assert_allclose(model._learner.state.budget.gram, gram, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kappa", [0.2, 0.7, 0.99, 1.0])
+@pytest.mark.parametrize("pair", [(1.0, 1.0), (0.1, 2.0), (1.0, -0.3)])
+def test_two_points_become_the_best_one(kappa, pair):
+    """Against a search over all places between them."""
+    goes, stays = pair
+    shares = np.linspace(0, 1, 20_001)
+    kept = (goes * kappa ** ((1 - shares) ** 2) + stays * kappa ** (shares**2)) ** 2
+    h = best_share(kappa, goes**2, stays**2, goes * stays)
+    found = (goes * kappa ** ((1 - h) ** 2) + stays * kappa ** (h**2)) ** 2
+    assert found == pytest.approx(kept.max(), rel=1e-7)
+
+
+def test_merging_needs_the_rbf_kernel():
+    with pytest.raises(ValueError, match=r"Merge.*RBF kernel only.*LeastLoss"):
+        ks.KernelRegressor("linear", budget=Merge(5)).partial_fit([[1.0]], [1.0])
+
+
+def test_merging_two_of_the_same_keeps_their_sum():
+    model = ks.KernelRegressor(
+        ks.kernels.RBF(1.0), budget=Merge(2), step_size=0.5, regularization=0
+    )
+    model.partial_fit([[0.0], [5.0], [5.0], [0.0]], [1.0, 1.0, 1.0, 1.0])
+    np.testing.assert_allclose(sorted(model.support_vectors_[:, 0]), [0, 5], atol=1e-9)
+    np.testing.assert_allclose(model.dual_coef_, [[0.75, 0.75]], rtol=1e-9)

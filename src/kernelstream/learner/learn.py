@@ -5,7 +5,8 @@
 Rows come in tiles. For a tile the caller has made all kernel values and the raw scores that the
 current model gives to every row of the tile, with matrix products. Then the rows are learned one
 after the other, exactly: whenever a row becomes a point or a point is dropped, the raw scores of
-the rows still to come are corrected. The work here does not grow with the number of points.
+the rows still to come are corrected (`expansion`). The work in this loop does not grow with the
+number of points.
 
 Numbers in parentheses are equations of the SVMD paper (JMLR 2006). The functions are plain Python
 that also compiles; `learn_tile.py_func` runs the very same lines without a compiler.
@@ -15,10 +16,18 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from kernelstream.budgets import refresh_inverse
 from kernelstream.compiled import compiled
+from kernelstream.learner.expansion import (
+    decay_all,
+    dot,
+    drop,
+    insert,
+    leave_out,
+    merge,
+    project,
+)
 from kernelstream.updates import Move, Row
 
 __all__ = ["Tile", "Trail", "learn_tile"]
@@ -26,8 +35,6 @@ __all__ = ["Tile", "Trail", "learn_tile"]
 # A row whose step would push ||f||^2 or a coefficient's own norm past this is refused: within it no
 # score, and no product of two scores, can overflow.
 LARGEST_NORM2 = 1e120
-# The scalars of the decay are folded into the coefficients before they leave this range.
-SMALLEST_SCALE = 1e-60
 
 
 class Tile(NamedTuple):
@@ -177,308 +184,3 @@ def learn_tile(model, state, tile, trail):
         trail.eta[i] = eta
         trail.n_points[i] = expansion.n_points[0]
     return n_rows
-
-
-@register_jitable
-def dot(x, y):
-    total = 0.0
-    for k in range(x.shape[0]):
-        total += x[k] * y[k]
-    return total
-
-
-@register_jitable
-def decay_all(expansion, tile, keep, keep_v, cross):
-    """Multiply f by `keep`, v by `keep_v`, and add `cross` f to v, by their three scalars."""
-    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    if expansion.b.size > 0:
-        r = keep_v * r + cross * p
-        if q != 0.0 and keep_v == 0.0:  # v forgets all of b; from here q is zero, as every b is
-            expansion.b[:] = 0.0
-            tile.raw_v[:] = 0.0
-        q = keep_v * q
-    p = keep * p
-    if p < SMALLEST_SCALE or 0.0 < q < SMALLEST_SCALE:
-        fold(expansion.a, expansion.b, p, q, r)
-        expansion.size2[:] *= p * p
-        fold(tile.raw_f, tile.raw_v, p, q, r)
-        p, q, r = 1.0, 1.0, 0.0
-    expansion.scale[0] = p
-    expansion.scale[1] = q
-    expansion.scale[2] = r
-
-
-@register_jitable
-def fold(a, b, p, q, r):
-    """Make ``alpha = p a`` and ``beta = q b + r a`` the stored numbers, in place."""
-    for k in range(a.shape[0]):
-        for j in range(a.shape[1]):
-            if b.size > 0:
-                b[k, j] = q * b[k, j] + r * a[k, j]
-            a[k, j] *= p
-
-
-@register_jitable
-def drop(expansion, gram, tile, slot, i, alpha, beta):
-    """Take the point in `slot` out of f and v, which row i has just joined with alpha and beta."""
-    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n = expansion.n_points[0]
-    for k in range(tile.raw_f.shape[0]):
-        a = expansion.a[k, slot]
-        b = expansion.b[k, slot] if expansion.b.size > 0 else 0.0
-        if a == 0.0 and b == 0.0:
-            continue
-        if gram.size > 0:
-            # ||f - a k_j||^2 = ||f||^2 - 2 a f(x_j) + a^2 k_jj, and likewise for <f, v>
-            raw_f, raw_v = 0.0, 0.0
-            a_k, b_k, k_j = expansion.a[k], expansion.b[k], gram[slot]
-            for j in range(n):
-                raw_f += a_k[j] * k_j[j]
-                raw_v += b_k[j] * k_j[j]
-            f_j = p * raw_f + alpha[k] * tile.k[slot, i]
-            v_j = q * raw_v + r * raw_f + beta[k] * tile.k[slot, i]
-            alpha_j, beta_j = p * a, q * b + r * a
-            expansion.norm2[0] += alpha_j * (alpha_j * k_j[slot] - 2.0 * f_j)
-            expansion.pi[0] += alpha_j * beta_j * k_j[slot] - alpha_j * v_j - beta_j * f_j
-        add_to_rest(tile.raw_f, k, -a, tile.k, slot, i)
-        if b != 0.0:
-            add_to_rest(tile.raw_v, k, -b, tile.k, slot, i)
-    expansion.norm2[0] = max(expansion.norm2[0], 0.0)
-
-
-@register_jitable
-def project(expansion, weights, tile, slot, i, alpha, beta, gap):
-    """Replace the point in `slot` by a combination of the others, row i among them."""
-    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n, n_rows = expansion.n_points[0], tile.raw_f.shape[1]
-    difference = np.zeros(n_rows)  # of the combination and the point, at the rows to come
-    for j in range(i + 1, n_rows):
-        difference[j] = -tile.k[slot, j]
-    for m in range(n):
-        if weights[m] != 0.0:
-            for j in range(i + 1, n_rows):
-                difference[j] += weights[m] * tile.k[m, j]
-    for k in range(tile.raw_f.shape[0]):
-        a = expansion.a[k, slot]
-        b = expansion.b[k, slot] if expansion.b.size > 0 else 0.0
-        if a == 0.0 and b == 0.0:
-            continue
-        alpha_j, beta_j = p * a, q * b + r * a
-        expansion.norm2[0] -= alpha_j * alpha_j * gap
-        expansion.pi[0] -= alpha_j * beta_j * gap
-        move(expansion.a, tile.raw_f, k, a, weights, n, difference, i)
-        alpha[k] += weights[n] * alpha_j
-        if expansion.b.size > 0:
-            move(expansion.b, tile.raw_v, k, b, weights, n, difference, i)
-            beta[k] += weights[n] * beta_j
-    measure(expansion, n)
-
-
-@register_jitable
-def merge(expansion, budget_state, tile, slot, partner, i, alpha, beta):
-    """Make one point of `partner` and of the point in `slot`, or of row i where slot is -1."""
-    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n, n_rows = expansion.n_points[0], tile.raw_f.shape[1]
-    traced = expansion.b.size > 0
-    gram, h = budget_state.gram, budget_state.share[0]
-    line = tile.n_points + i if slot < 0 else slot
-    kappa = np.float64(tile.k[partner, i]) if slot < 0 else gram[slot, partner]
-    log_kappa = math.log(max(kappa, 1e-300))
-    w1, w2 = math.exp(log_kappa * (1.0 - h) * (1.0 - h)), math.exp(log_kappa * h * h)
-    # k(z, .) between the two: |z - x|^2 = h |g - x|^2 + (1-h) |j - x|^2 - h (1-h) |g - j|^2
-    between = budget_state.column
-    for m in range(n):
-        k_goes = np.float64(tile.k[m, i]) if slot < 0 else gram[slot, m]
-        between[m] = blend(k_goes, gram[partner, m], h, log_kappa)
-    k_new = blend(np.float64(tile.k[line, i]), np.float64(tile.k[partner, i]), h, log_kappa)
-    for j in range(i + 1, n_rows):
-        k_goes, k_stays = np.float64(tile.k[line, j]), np.float64(tile.k[partner, j])
-        merged = blend(k_goes, k_stays, h, log_kappa)
-        for k in range(tile.raw_f.shape[0]):
-            a = expansion.a[k, slot] if slot >= 0 else 0.0
-            tile.raw_f[k, j] -= a * k_goes + expansion.a[k, partner] * k_stays
-            if traced:
-                b = expansion.b[k, slot] if slot >= 0 else 0.0
-                tile.raw_v[k, j] -= b * k_goes + expansion.b[k, partner] * k_stays
-        tile.k[partner, j] = merged
-    for k in range(tile.raw_f.shape[0]):
-        a = alpha[k] / p if slot < 0 else expansion.a[k, slot]
-        a_merged = w1 * a + w2 * expansion.a[k, partner]
-        b, b_merged = 0.0, 0.0
-        if traced:
-            if slot < 0:
-                if q == 0.0:  # every b is zero, so their scale is free
-                    q = 1.0
-                    expansion.scale[1] = q
-                b = (beta[k] - r * a) / q
-            else:
-                b = expansion.b[k, slot]
-            b_merged = w1 * b + w2 * expansion.b[k, partner]
-            if a != 0.0 or b != 0.0 or a_merged != 0.0 or b_merged != 0.0:
-                correct_norms(
-                    expansion, gram, between, tile, slot, partner, i, k, alpha, beta,
-                    a, b, a_merged, b_merged, kappa, k_new,
-                )  # fmt: skip
-        expansion.a[k, partner] = a_merged
-        if slot >= 0:
-            expansion.a[k, slot] = 0.0
-        for j in range(i + 1, n_rows):
-            tile.raw_f[k, j] += a_merged * tile.k[partner, j]
-        if traced:
-            expansion.b[k, partner] = b_merged
-            if slot >= 0:
-                expansion.b[k, slot] = 0.0
-            for j in range(i + 1, n_rows):
-                tile.raw_v[k, j] += b_merged * tile.k[partner, j]
-    expansion.norm2[0] = max(expansion.norm2[0], 0.0)
-    tile.k[partner, i] = k_new
-    for m in range(n):
-        gram[partner, m] = between[m]
-        gram[m, partner] = between[m]
-    gram[partner, partner] = 1.0
-    total = 0.0
-    for k in range(tile.raw_f.shape[0]):
-        total += expansion.a[k, partner] * expansion.a[k, partner]
-    expansion.size2[partner] = total
-
-
-@register_jitable
-def blend(k_goes, k_stays, h, log_kappa):
-    """The RBF kernel value of the point a share h of the way from one point to another."""
-    if k_goes <= 0.0 or k_stays <= 0.0:
-        return 0.0
-    exponent = h * math.log(k_goes) + (1.0 - h) * math.log(k_stays) - h * (1.0 - h) * log_kappa
-    return math.exp(min(exponent, 0.0))
-
-
-@register_jitable
-def correct_norms(
-    expansion, gram, between, tile, slot, partner, i, k, alpha, beta, a, b, a_merged, b_merged,
-    kappa, k_new,
-):  # fmt: skip
-    """||f||^2 and <f, v> of output k after a merger that has not been written yet.
-
-    With r = alpha_g k_g + alpha_j k_j - alpha_z k_z, f becomes f - r_f and v becomes v - r_v.
-    """
-    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n = expansion.n_points[0]
-    a_j, b_j = expansion.a[k, partner], expansion.b[k, partner]
-    # f and v (with the new point) at the point that goes, at its partner and between them
-    raw = np.zeros((2, 3))
-    for m in range(n):
-        k_goes = np.float64(tile.k[m, i]) if slot < 0 else gram[slot, m]
-        raw[0, 0] += expansion.a[k, m] * k_goes
-        raw[0, 1] += expansion.a[k, m] * gram[partner, m]
-        raw[0, 2] += expansion.a[k, m] * between[m]
-        raw[1, 0] += expansion.b[k, m] * k_goes
-        raw[1, 1] += expansion.b[k, m] * gram[partner, m]
-        raw[1, 2] += expansion.b[k, m] * between[m]
-    at_new = np.zeros(3)  # kernel values of the new point with the three
-    at_new[0] = 1.0 if slot < 0 else tile.k[slot, i]
-    at_new[1] = tile.k[partner, i]
-    at_new[2] = k_new
-    signs = np.array([1.0, 1.0, -1.0])
-    alphas = p * np.array([a, a_j, a_merged])
-    betas = q * np.array([b, b_j, b_merged]) + r * np.array([a, a_j, a_merged])
-    f_rf, f_rv, v_rf = 0.0, 0.0, 0.0
-    for m in range(3):
-        f_m = p * raw[0, m] + alpha[k] * at_new[m]
-        v_m = q * raw[1, m] + r * raw[0, m] + beta[k] * at_new[m]
-        f_rf += signs[m] * alphas[m] * f_m
-        f_rv += signs[m] * betas[m] * f_m
-        v_rf += signs[m] * alphas[m] * v_m
-    rf_rf = alphas[0] ** 2 + alphas[1] ** 2 + 2.0 * kappa * alphas[0] * alphas[1] - alphas[2] ** 2
-    rf_rv = alphas[0] * betas[0] + alphas[1] * betas[1] - alphas[2] * betas[2]
-    rf_rv += kappa * (alphas[0] * betas[1] + alphas[1] * betas[0])
-    expansion.norm2[0] += rf_rf - 2.0 * f_rf
-    expansion.pi[0] += rf_rv - f_rv - v_rf
-
-
-@register_jitable
-def leave_out(expansion, weights, tile, i, row, out, gap, keep, keep_v, cross):
-    """Project row i on the points (gap not negative), or drop it; it becomes no point."""
-    alpha, beta, f, v = out.alpha, out.beta, row.f, row.v
-    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n, n_rows = expansion.n_points[0], tile.raw_f.shape[1]
-    alpha2 = dot(alpha, alpha)
-    if gap < 0.0:  # take back what the row brought to ||f||^2 and <f, v>
-        k_xx = tile.k[tile.n_points + i, i]
-        expansion.norm2[0] -= 2.0 * keep * dot(alpha, f) + k_xx * alpha2
-        if expansion.b.size > 0:
-            brought = keep * dot(beta, f) + keep_v * dot(alpha, v) + cross * dot(alpha, f)
-            expansion.pi[0] -= brought + k_xx * dot(alpha, beta)
-        expansion.norm2[0] = max(expansion.norm2[0], 0.0)
-        return
-    expansion.norm2[0] = max(expansion.norm2[0] - alpha2 * gap, 0.0)
-    if expansion.b.size > 0:
-        expansion.pi[0] -= dot(alpha, beta) * gap
-    if q == 0.0:  # every b is zero, so their scale is free
-        q = 1.0
-        expansion.scale[1] = q
-    combination = np.zeros(n_rows)  # at the rows to come
-    for m in range(n):
-        for j in range(i + 1, n_rows):
-            combination[j] += weights[m] * tile.k[m, j]
-    for k in range(tile.raw_f.shape[0]):
-        a = alpha[k] / p
-        move(expansion.a, tile.raw_f, k, a, weights, n, combination, i)
-        if expansion.b.size > 0:
-            b = (beta[k] - r * a) / q
-            move(expansion.b, tile.raw_v, k, b, weights, n, combination, i)
-    measure(expansion, n)
-
-
-@register_jitable
-def move(coefficients, raw, k, amount, weights, n, difference, i):
-    """Give the points `amount` times the weights, and the rows to come what that changes."""
-    for m in range(n):
-        coefficients[k, m] += amount * weights[m]
-    for j in range(i + 1, raw.shape[1]):
-        raw[k, j] += amount * difference[j]
-
-
-@register_jitable
-def measure(expansion, n):
-    """The squared norm of every point's raw coefficients."""
-    expansion.size2[:n] = 0.0
-    for k in range(expansion.a.shape[0]):
-        for m in range(n):
-            expansion.size2[m] += expansion.a[k, m] * expansion.a[k, m]
-
-
-@register_jitable
-def insert(expansion, gram, tile, slot, i, alpha, beta):
-    """Make row i the point in `slot`, with coefficients alpha and beta."""
-    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n_outputs, n_rows = tile.raw_f.shape
-    line = tile.n_points + i
-    if gram.size > 0:
-        for j in range(expansion.n_points[0]):
-            gram[slot, j] = tile.k[j, i]
-            gram[j, slot] = tile.k[j, i]
-        gram[slot, slot] = tile.k[line, i]
-    if q == 0.0:  # every b is zero, so their scale is free
-        q = 1.0
-        expansion.scale[1] = q
-    expansion.size2[slot] = dot(alpha, alpha) / (p * p)
-    for k in range(n_outputs):
-        a = alpha[k] / p
-        expansion.a[k, slot] = a
-        if a != 0.0:
-            add_to_rest(tile.raw_f, k, a, tile.k, line, i)
-        if expansion.b.size > 0:
-            b = (beta[k] - r * a) / q
-            expansion.b[k, slot] = b
-            if b != 0.0:
-                add_to_rest(tile.raw_v, k, b, tile.k, line, i)
-    # The line of slot now holds the new point. Where slots are still free, that line is the one of
-    # a row of the tile that has had its turn, since a tile has at least as many rows as new points.
-    for j in range(i + 1, n_rows):
-        tile.k[slot, j] = tile.k[line, j]
-
-
-@register_jitable
-def add_to_rest(raw, k, coefficient, kernel, line, i):
-    """Correct the raw scores of the rows after i."""
-    for j in range(i + 1, raw.shape[1]):
-        raw[k, j] += coefficient * kernel[line, j]

@@ -1,0 +1,77 @@
+"""What budgets share: their state, and the base of the public classes."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+
+from kernelstream.parts import SLACK, Field, Part
+
+__all__ = ["Budget", "BudgetState", "norm2_of", "smallest"]
+
+
+class BudgetState(NamedTuple):
+    """What budgets remember. Arrays that a budget has no use for are empty."""
+
+    oldest: Any  # the slot of the oldest point
+    gram: Any  # k(points, points)
+    inverse: Any  # its inverse
+    weights: Any  # of the last projection, on the points and on the new one
+    column: Any  # working memory
+    share: Any  # of the last merger
+    replaced: Any  # how often a point was replaced
+
+
+@register_jitable
+def smallest(sizes, n):
+    """Index of the smallest of the first n; near-ties go to the lowest index."""
+    best = 0
+    for j in range(1, n):
+        if sizes[j] < sizes[best]:
+            best = j
+    for j in range(best):
+        if sizes[j] <= sizes[best] * (1.0 + SLACK):
+            return j
+    return best
+
+
+@register_jitable
+def norm2_of(x):
+    """Squared norm of a short vector."""
+    total = 0.0
+    for k in range(x.shape[0]):
+        total += x[k] * x[k]
+    return total
+
+
+class Budget(Part):
+    """Base of the budgets."""
+
+    size: int
+
+    def limit(self) -> int | None:
+        """The most points a model may hold; None where there is no limit."""
+        return int(self.size)
+
+    def keeps_gram(self, trace_decay: float) -> bool:
+        """Whether to keep k(points, points), to correct ||f||^2 and <f, v> for dropped points."""
+        return False
+
+    def projects(self) -> bool:
+        """Whether what goes is projected on what stays, which needs kernel values and memory."""
+        return False
+
+    def state(self, trace_decay: float | None, dtype: np.dtype) -> BudgetState:
+        """`trace_decay` is None where the model uses neither ||f||^2 nor <f, v>."""
+        keeps = trace_decay is not None and self.keeps_gram(trace_decay)
+        square, nothing = ("points", "points"), ("none", "none")
+        projects = self.projects()
+        return BudgetState(
+            oldest=Field((), 0, int),
+            gram=Field(square if keeps or projects else nothing, 0.0, float if projects else dtype),
+            inverse=Field(square if projects else nothing, 0.0),
+            weights=Field(("points_and_one",) if projects else ("none",), 0.0),
+            column=Field(("points_and_one",) if projects else ("none",), 0.0),
+            share=Field((), 0.0),
+            replaced=Field((), 0, int),
+        )
