@@ -7,7 +7,8 @@ import pytest
 
 from kernelstream import step_sizes
 from kernelstream.learner.reference import Reference
-from tests.contracts.combinations import LOSSES, Combination, is_allowed, problem
+
+from ..contracts.combinations import LOSSES, Combination, is_allowed, problem
 
 
 def unbounded():
