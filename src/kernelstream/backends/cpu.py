@@ -17,6 +17,7 @@ from kernelstream.learner.state import copy_into, snapshot
 __all__ = ["BadRow", "all_or_nothing", "learn", "learn_row", "score_row", "scores"]
 
 _PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of predict
+_TOO_LARGE_A_STEP = "the step it asks for is too large to be represented"
 _LARGEST_KERNEL = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e30}
 
 
@@ -53,24 +54,20 @@ def learn(
             Trail(*(column[rows] for column in trail)), start,
         )  # fmt: skip
         if done < stop - start:
-            raise BadRow(start + done, "the step it asks for is too large to be represented")
+            raise BadRow(start + done, _TOO_LARGE_A_STEP)
         start = stop
     return trail
 
 
 def learn_row(learner: Learner, x: np.ndarray, y: float) -> None:
     """Learn one row: `learn` without what only blocks need."""
-    X = x.reshape(1, -1)
-    kernel = learner.points.kernel
-    numbers = kernel.numbers(X)
-    if not kernel.magnitude(numbers)[0] <= _LARGEST_KERNEL[learner.dtype]:
-        _refuse_large(learner, X, numbers)
+    X, numbers = _checked_row(learner, x)
     if "row" not in learner.scratch:
         learner.scratch["row"] = np.empty(1), np.ones(1), _new_trail(1, learner.n_outputs)
     target, weight, trail = learner.scratch["row"]
     target[0] = y
     if not _learn_rows(learner, X, numbers, target, weight, trail, 0):
-        raise BadRow(0, "the step it asks for is too large to be represented")
+        raise BadRow(0, _TOO_LARGE_A_STEP)
 
 
 def scores(learner: Learner, X: np.ndarray) -> np.ndarray:
@@ -91,11 +88,7 @@ def scores(learner: Learner, X: np.ndarray) -> np.ndarray:
 def score_row(learner: Learner, x: np.ndarray) -> np.ndarray:
     """The scores of one row, of shape (outputs,)."""
     n = learner.n_points
-    X = x.reshape(1, -1)
-    kernel = learner.points.kernel
-    numbers = kernel.numbers(X)
-    if not kernel.magnitude(numbers)[0] <= _LARGEST_KERNEL[learner.dtype]:
-        _refuse_large(learner, X, numbers)
+    X, numbers = _checked_row(learner, x)
     block = np.empty((n, 1), learner.dtype)  # of its own: other threads may predict too
     learner.points.block(n, X, numbers, block)
     return scores_of(coefficients(learner.state), block)[:, 0] + learner.state.intercept.b
@@ -118,6 +111,16 @@ def _tile_rows(learner: Learner) -> int:
     # The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
     # poor matrix products. Measured, the two meet at a fifth.
     return max(32, min(256, learner.n_points // 5))
+
+
+def _checked_row(learner: Learner, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One row as a block and its kernel's numbers, checked without the cost of checking a block."""
+    X = x.reshape(1, -1)
+    kernel = learner.points.kernel
+    numbers = kernel.numbers(X)
+    if not kernel.magnitude(numbers)[0] <= _LARGEST_KERNEL[learner.dtype]:
+        _refuse_large(learner, X, numbers)
+    return X, numbers
 
 
 def _refuse_large(learner: Learner, X: np.ndarray, numbers: np.ndarray) -> None:
