@@ -122,6 +122,14 @@ def test_a_refused_row_in_a_block_undoes_late_classes_and_growth():
     assert model.n_seen_ == 460
 
 
+def test_a_refused_row_is_counted_from_the_beginning_of_its_block():
+    rows = X.copy()
+    rows[50] = 1e200  # after a class that begins at row 40
+    with pytest.raises(ks.BadRow, match="row 50 was refused") as refused:
+        ks.KernelClassifier().partial_fit(rows, np.arange(60) // 40)
+    assert refused.value.row == 50
+
+
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("weight", [-np.ones(60), np.full(60, np.nan), np.ones(59), "heavy"])
 def test_bad_weights(task, weight):

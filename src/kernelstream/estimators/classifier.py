@@ -223,7 +223,10 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
                     self._learner.add_outputs(1)
                 if start < stop:
                     rows = slice(start, stop)
-                    trails.append(self._learn(X[rows], codes[rows], weight[rows]))
+                    try:
+                        trails.append(self._learn(X[rows], codes[rows], weight[rows]))
+                    except cpu.BadRow as bad:  # which counted from the beginning of the piece
+                        raise cpu.BadRow(start + bad.row, bad.reason) from None
             self._labels = labels
         return trails
 
