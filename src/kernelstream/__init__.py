@@ -4,7 +4,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelstream import budgets, kernels, margins, presets, step_sizes, streams, updates
+    from kernelstream import (
+        budgets,
+        kernels,
+        label_kernels,
+        margins,
+        presets,
+        step_sizes,
+        streams,
+        updates,
+    )
     from kernelstream.backends.cpu import BadRow
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector, load
     from kernelstream.evaluate import PrequentialResult, prequential
@@ -26,7 +35,9 @@ _HOME = {
     "make": "presets",
     "prequential": "evaluate",
 }
-_MODULES = ["budgets", "kernels", "margins", "presets", "step_sizes", "streams", "updates"]
+_MODULES = [
+    "budgets", "kernels", "label_kernels", "margins", "presets", "step_sizes", "streams", "updates",
+]  # fmt: skip
 
 __all__ = [
     "BadRow",
@@ -38,6 +49,7 @@ __all__ = [
     "__version__",
     "budgets",
     "kernels",
+    "label_kernels",
     "load",
     "make",
     "margins",

@@ -111,19 +111,20 @@ def prequential(model: Any, X: Any, y: Any = None, progress: bool = False) -> Pr
         for start in range(0, n_rows, _BLOCK):
             rows = slice(start, min(start + _BLOCK, n_rows))
             target = None if y is None else y[rows]
-            trails += model._partial_fit(_safe_indexing(X, rows), target, classes, None)
+            trails += model._partial_fit(_safe_indexing(X, rows), target, classes, None, True)
             classes = None
             show(rows.stop)
     return _result(model, y, trails)
 
 
 def _result(model: Any, y: Any, trails: list[Trail]) -> PrequentialResult:
-    width = max(trail.scores.shape[1] for trail in trails)
-    scores = np.full((sum(len(trail.loss) for trail in trails), width), np.nan)
+    found = [model._per_label(trail.scores) for trail in trails]
+    width = max(piece.shape[1] for piece in found)
+    scores = np.full((sum(map(len, found)), width), np.nan)
     start = 0
-    for trail in trails:
-        scores[start : start + len(trail.loss), : trail.scores.shape[1]] = trail.scores
-        start += len(trail.loss)
+    for piece in found:
+        scores[start : start + len(piece), : piece.shape[1]] = piece
+        start += len(piece)
     margins = np.concatenate([trail.margin for trail in trails])
     if isinstance(model, KernelClassifier):
         winners = model._labels.predicted(np.where(np.isnan(scores), -np.inf, scores))

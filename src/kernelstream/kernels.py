@@ -2,7 +2,8 @@
 
 A kernel turns blocks of rows into blocks of numbers. `block` writes k(rows, columns) for two sets
 of rows; `numbers` are what it needs to know of each row once (squared norms, say), so that the
-points of a model need not be looked at again for every tile.
+points of a model need not be looked at again for every tile. Rows are dense arrays, or sparse ones
+(`scipy.sparse.csr_array`, sorted and without duplicates).
 """
 
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from kernelstream.compiled import compiled
@@ -33,12 +35,12 @@ class Kernel(Part):
 
     def numbers(self, X: np.ndarray) -> np.ndarray:
         """One number a row, needed by `block`: here the squared norm."""
-        return _squared_norms(X)
+        return squared_norms(X)
 
     def block(
         self, P: np.ndarray, X: np.ndarray, p: np.ndarray, x: np.ndarray, out: np.ndarray
     ) -> None:
-        """Write k(P, X), of shape (len(P), len(X)), into `out`; p and x are their `numbers`."""
+        """Write k(P, X), a line for every row of P, into `out`; p and x are their `numbers`."""
         raise TypeError(f"{type(self).__name__} must say how to make a block.")
 
     def diagonal(self, x: np.ndarray) -> np.ndarray | float | None:
@@ -51,12 +53,22 @@ class Kernel(Part):
 
     def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
         """The block k(X, Z) as an array, for looking at a kernel."""
-        X = np.atleast_2d(np.asarray(X, dtype=float))
-        Z = X if Z is None else np.atleast_2d(np.asarray(Z, dtype=float))
+        X = _as_rows(X)
+        Z = X if Z is None else _as_rows(Z)
+        if sparse.issparse(X) != sparse.issparse(Z):
+            X, Z = sparse.csr_array(X), sparse.csr_array(Z)
         kernel = self.resolve(X.shape[1])
-        out = np.empty((len(X), len(Z)))
+        out = np.empty((X.shape[0], Z.shape[0]))
         kernel.block(X, Z, kernel.numbers(X), kernel.numbers(Z), out)
         return out
+
+
+def _as_rows(X: Any) -> Any:
+    if sparse.issparse(X):
+        X = sparse.csr_array(X, dtype=float)
+        X.sum_duplicates()
+        return X
+    return np.atleast_2d(np.asarray(X, dtype=float))
 
 
 def _check_gamma(gamma: Any) -> None:
@@ -79,6 +91,74 @@ def _squared_norms(X):
             total += X[i, j] * X[i, j]
         norms[i] = total
     return norms
+
+
+@compiled
+def _sums_over_rows(indptr, data, squared):
+    sums = np.empty(indptr.shape[0] - 1, data.dtype)
+    for i in range(sums.shape[0]):
+        total = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            total += data[e] * data[e] if squared else abs(data[e])
+        sums[i] = total
+    return sums
+
+
+def squared_norms(X: Any) -> np.ndarray:
+    """|x|^2 of every row."""
+    if sparse.issparse(X):
+        return _sums_over_rows(X.indptr, X.data, True)
+    return _squared_norms(X)
+
+
+@compiled
+def _sum_over_common(p_ptr, p_index, p_data, x_ptr, x_index, x_data, place, products, out):
+    """For every two rows, a sum over the features in which neither is zero.
+
+    Of the products p x, or of |p - x| - |p| - |x|. `place` has a zero for every feature.
+    """
+    n_entries = x_index.shape[0]
+    start = np.zeros(n_entries + 2, np.int64)
+    n_features = 0
+    for e in range(n_entries):  # the features that X has, numbered from 1 as they come
+        if place[x_index[e]] == 0:
+            n_features += 1
+            place[x_index[e]] = n_features
+        start[place[x_index[e]] + 1] += 1
+    for f in range(1, n_features + 2):
+        start[f] += start[f - 1]
+    rows, values = np.empty(n_entries, np.int64), np.empty(n_entries, x_data.dtype)
+    for i in range(x_ptr.shape[0] - 1):  # X sorted by feature
+        for e in range(x_ptr[i], x_ptr[i + 1]):
+            f = place[x_index[e]]
+            rows[start[f]], values[start[f]] = i, x_data[e]
+            start[f] += 1
+    out[:] = 0.0
+    for i in range(p_ptr.shape[0] - 1):
+        line = out[i]
+        for e in range(p_ptr[i], p_ptr[i + 1]):
+            f = place[p_index[e]]
+            if f == 0:
+                continue
+            value = p_data[e]
+            for m in range(start[f - 1], start[f]):
+                if products:
+                    line[rows[m]] += value * values[m]
+                else:
+                    line[rows[m]] += abs(value - values[m]) - abs(value) - abs(values[m])
+
+
+def _common(P: Any, X: Any, products: bool, out: np.ndarray) -> None:
+    place = np.zeros(X.shape[1], np.int32)  # takes no memory where nothing is written
+    _sum_over_common(P.indptr, P.indices, P.data, X.indptr, X.indices, X.data, place, products, out)
+
+
+def inner_products(P: Any, X: Any, out: np.ndarray) -> None:
+    """Write <p, x> for every two rows into `out`."""
+    if sparse.issparse(X):
+        _common(P, X, True, out)
+    else:
+        np.matmul(P, X.T, out=out)
 
 
 @compiled
@@ -136,10 +216,10 @@ class RBF(Kernel):
         _check_gamma(self.gamma)
 
     def numbers(self, X):
-        return self.gamma * _squared_norms(X)
+        return self.gamma * squared_norms(X)
 
     def block(self, P, X, p, x, out):
-        np.matmul(P, X.T, out=out)
+        inner_products(P, X, out)
         _negative_distances(out, p, x, 2.0 * self.gamma)
         np.exp(out, out=out)
 
@@ -177,7 +257,7 @@ class Polynomial(Kernel):
         number("coef0", self.coef0, at_least=0)
 
     def block(self, P, X, p, x, out):
-        np.matmul(P, X.T, out=out)
+        inner_products(P, X, out)
         _powers(out, float(self.gamma), float(self.coef0), int(self.degree))
 
     def diagonal(self, x):
@@ -199,7 +279,7 @@ class Linear(Kernel):
     """
 
     def block(self, P, X, p, x, out):
-        np.matmul(P, X.T, out=out)
+        inner_products(P, X, out)
 
     def diagonal(self, x):
         return x
@@ -228,10 +308,19 @@ class Laplacian(Kernel):
         _check_gamma(self.gamma)
 
     def numbers(self, X):
+        if sparse.issparse(X):
+            return self.gamma * _sums_over_rows(X.indptr, X.data, False)
         return self.gamma * np.abs(X).sum(axis=1)
 
     def block(self, P, X, p, x, out):
-        np.multiply(cdist(P, X, "cityblock"), -self.gamma, out=out)
+        if sparse.issparse(X):
+            _common(P, X, False, out)
+            out *= -self.gamma
+            out -= p[:, None]
+            out -= x
+            np.minimum(out, 0.0, out=out)  # where rounding made a distance negative
+        else:
+            np.multiply(cdist(P, X, "cityblock"), -self.gamma, out=out)
         np.exp(out, out=out)
 
     def diagonal(self, x):
@@ -242,7 +331,8 @@ class Custom(Kernel):
     """Any function ``k(X, Z) -> block`` of shape (len(X), len(Z)).
 
     It must be symmetric and positive semidefinite, and the block must not depend on what else is
-    in it: rows that are asked for together must give the numbers that they give alone.
+    in it: rows that are asked for together must give the numbers that they give alone. Where rows
+    are sparse, X and Z are ``scipy.sparse.csr_array``.
 
     Parameters
     ----------
@@ -267,14 +357,15 @@ class Custom(Kernel):
             raise TypeError(f"kernel={self.function!r} is not callable: give a function k(X, Z).")
 
     def numbers(self, X):
-        return 0.0 * X.sum(axis=1)  # zero, or NaN where the row is not finite
+        return 0.0 * np.asarray(X.sum(axis=1))  # zero, or NaN where the row is not finite
 
     def block(self, P, X, p, x, out):
-        block = np.asarray(self.function(P, X))
+        block = self.function(P, X)
+        block = block.toarray() if sparse.issparse(block) else np.asarray(block)
         if block.shape != out.shape:
             raise ValueError(
                 f"kernel={self.function!r} answered a block of shape {block.shape} for "
-                f"{len(P)} and {len(X)} rows: k(X, Z) must have the shape (len(X), len(Z))."
+                f"{P.shape[0]} and {X.shape[0]} rows: k(X, Z) must have the shape (len(X), len(Z))."
             )
         out[:] = block
 

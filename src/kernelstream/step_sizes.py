@@ -179,10 +179,11 @@ class SMD(_StepSize):
         The time scale lambda of the trace; 1 is for stationary data only.
     lowest, highest : float, default=1e-4 and 1e6
         Bounds on eta as multiples of the first step, so that it can always come back.
-    normalized : bool, default=False
+    normalized : bool or None, default=None
         Divide ``<g, v>`` by a running mean of the loss, so that `meta` means the same whatever the
-        units of y: the step size then follows the relative change of the loss. For regression; the
-        papers' losses for classification have no units.
+        units of the loss: the step size then follows its relative change. For losses with units of
+        their own: those of y in regression, those of the distance between labels. None: where
+        there is a label structure. False is the papers' rule (33).
 
     Notes
     -----
@@ -200,7 +201,7 @@ class SMD(_StepSize):
 
     def __init__(
         self, initial: float = 0.1, meta: float = 0.1, decay: float = 0.99,
-        lowest: float = 1e-4, highest: float = 1e6, normalized: bool = False,
+        lowest: float = 1e-4, highest: float = 1e6, normalized: bool | None = None,
     ):  # fmt: skip
         self.initial = initial
         self.meta = meta
@@ -231,12 +232,19 @@ def smd_for(task: str, **params: Any) -> SMD:
     return SMD(**{**own, **params})
 
 
-def as_step_size(step_size: Any, task: str) -> Any:
-    """A step size part from what a user may give: a name, a number (constant), a part."""
-    if isinstance(step_size, _StepSize):
-        step_size.check()
-        return step_size
+def as_step_size(step_size: Any, task: str, with_distance: bool = False) -> Any:
+    """A step size part from what a user may give: a name, a number (constant), a part.
+
+    `with_distance`: the loss has the units of a distance between labels.
+    """
     if isinstance(step_size, str):
         name = one_of("step_size", step_size, ["smd", "sqrt_decay", "constant"])
-        return {"smd": smd_for(task), "sqrt_decay": SqrtDecay(), "constant": Constant()}[name]
-    return Constant(number("step_size", step_size, above=0))
+        part = {"smd": smd_for(task), "sqrt_decay": SqrtDecay(), "constant": Constant()}[name]
+    elif isinstance(step_size, _StepSize):
+        step_size.check()
+        part = step_size
+    else:
+        part = Constant(number("step_size", step_size, above=0))
+    if isinstance(part, SMD) and part.normalized is None and with_distance:
+        return SMD(**{**part.get_params(), "normalized": True})
+    return part

@@ -6,7 +6,8 @@ An update turns the loss at the current row into a move of f, of its trace v and
     v <- keep_v v + cross f + beta . k(x, .)
 
 It answers ``(keep, keep_v, cross)`` and writes the rest into a `Move`; the loop does what remains,
-the same way for every update.
+the same way for every update. `touches_all` tells whether a step may give a coefficient to outputs
+that the loss's gradient leaves alone.
 """
 
 import math
@@ -42,6 +43,7 @@ class Move(NamedTuple):
     beta: Any  # and in v
     xi: Any  # gradient that moves the intercept, weighted
     slope: Any  # working memory
+    dual: Any  # what the loss's `proximal` leaves for its `follow`
 
 
 @rule
@@ -60,7 +62,7 @@ class ExplicitRule(NamedTuple):
             limit = min(limit, LARGEST_DECAY / c)
         return limit
 
-    def move(self, loss, row, eta, c, decay, with_intercept, out):
+    def move(self, loss, row, eta, c, decay, traced, with_intercept, out):
         for k in range(row.xi.shape[0]):
             # zero minus, so that no -0.0 comes about
             out.alpha[k] = 0.0 - eta * row.xi[k]  # (32)
@@ -84,14 +86,14 @@ class ImplicitRule(NamedTuple):
     def largest_step(self, c, rho, k_xx, with_intercept):
         return math.inf
 
-    def move(self, loss, row, eta, c, decay, with_intercept, out):
+    def move(self, loss, row, eta, c, decay, traced, with_intercept, out):
         keep = 1.0 / (1.0 + eta * c)  # 1 - tau
         weight_b = eta * row.weight if with_intercept else 0.0  # the intercept is not decayed
         weight_f = keep * eta * row.weight
         step = weight_f * row.k_xx + weight_b
         for k in range(row.f.shape[0]):
             out.slope[k] = keep * row.f[k] + row.b[k]
-        loss.proximal(out.slope, row.y, row.margin, step, self.exact, out.xi)
+        loss.proximal(out.slope, row.y, row.margin, step, self.exact, out.xi, out.dual)
         keep_v, cross = keep * decay, -keep * keep * eta * c
         # docs/implicit.md: slope of the new score, first as if the gradient stayed, then with it
         for k in range(row.f.shape[0]):
@@ -101,8 +103,8 @@ class ImplicitRule(NamedTuple):
             if with_intercept:
                 out.slope[k] += decay * row.b_trace[k] - weight_b * out.xi[k]
             row.chi[k] = out.slope[k]
-        if step > 0.0:
-            loss.follow(row.y, row.margin, step, out.xi, out.slope)
+        if traced and step > 0.0:
+            loss.follow(row.y, row.margin, step, out.xi, out.dual, out.slope)
             for k in range(row.f.shape[0]):
                 row.chi[k] = (row.chi[k] - out.slope[k]) / step
                 out.beta[k] -= weight_f * row.chi[k]
@@ -132,6 +134,9 @@ class Explicit(Part):
     >>> Explicit()
     Explicit()
     """
+
+    def touches_all(self) -> bool:
+        return False
 
     def to_rule(self) -> ExplicitRule:
         return ExplicitRule()
@@ -164,6 +169,9 @@ class Implicit(Part):
 
     def __init__(self, exact: bool = True):
         self.exact = exact
+
+    def touches_all(self) -> bool:
+        return bool(self.exact)
 
     def to_rule(self) -> ImplicitRule:
         return ImplicitRule(bool(self.exact))

@@ -16,7 +16,7 @@ steps = st.floats(-6, 6).map(lambda exponent: 10.0**exponent)
 
 def proximal(entry, scores, y, margin, step, exact=True):
     xi = np.full(len(scores), np.nan)
-    entry.rule.proximal(scores, y, margin, step, exact, xi)
+    entry.rule.proximal(scores, y, margin, step, exact, xi, np.zeros_like(scores))
     return xi
 
 
@@ -68,7 +68,7 @@ def test_follow_is_the_derivative_of_the_new_scores(
     new = [s - step * xi for s, xi in zip(moved, steps, strict=False)]
     numeric = (new[1] - new[0]) / (2 * h)
     followed = slope.copy()
-    entry.rule.follow(y, margin, step, steps[2], followed)
+    entry.rule.follow(y, margin, step, steps[2], np.zeros_like(scores), followed)
     np.testing.assert_allclose(followed, numeric, atol=1e-4 * (1 + step), rtol=1e-4)
 
 

@@ -5,13 +5,15 @@ A backend is these functions; another one has the same names.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from kernelstream.compiled import entry_point
+from kernelstream.learner import predict
 from kernelstream.learner.learn import Tile, Trail, learn_tile
 from kernelstream.learner.model import Learner
-from kernelstream.learner.predict import coefficients, raw_scores, scores_of
 from kernelstream.learner.state import copy_into, snapshot
 
 __all__ = ["BadRow", "all_or_nothing", "learn", "learn_row", "score_row", "scores"]
@@ -34,20 +36,21 @@ class BadRow(ValueError):  # noqa: N818 (it names what it is about)
 
 
 def learn(
-    learner: Learner, X: np.ndarray, y: np.ndarray, weight: np.ndarray, tile_rows: int | None = None
-) -> Trail:
+    learner: Learner, X: Any, y: np.ndarray, weight: np.ndarray,
+    tile_rows: int | None = None, keep_scores: bool = True,
+) -> Trail:  # fmt: skip
     """Learn the rows of X in order; return what happened at each.
 
     A `BadRow` leaves the rows before it learned, unless this runs under `all_or_nothing`.
     `tile_rows`, up to `STAGED_ROWS`, is how many rows share a matrix product: it changes the
-    speed, not the result.
+    speed, not the result. `keep_scores` makes the trail keep every score, which takes memory.
     """
     numbers = learner.points.kernel.numbers(X)
     _refuse_large(learner, X, numbers)
-    trail = _new_trail(len(X), learner.n_outputs)
+    trail = _new_trail(X.shape[0], learner.n_outputs if keep_scores else 0)
     start = 0
-    while start < len(X):
-        stop = min(len(X), start + (tile_rows or _tile_rows(learner)))
+    while start < X.shape[0]:
+        stop = min(X.shape[0], start + (tile_rows or _tile_rows(learner)))
         rows = slice(start, stop)
         done = _learn_rows(
             learner, X[rows], numbers[rows], y[rows], weight[rows],
@@ -59,39 +62,38 @@ def learn(
     return trail
 
 
-def learn_row(learner: Learner, x: np.ndarray, y: float) -> None:
-    """Learn one row: `learn` without what only blocks need."""
-    X, numbers = _checked_row(learner, x)
+def learn_row(learner: Learner, X: Any, y: float) -> None:
+    """Learn a block of one row: `learn` without what only longer blocks need."""
+    numbers = _checked_row(learner, X)
     if "row" not in learner.scratch:
-        learner.scratch["row"] = np.empty(1), np.ones(1), _new_trail(1, learner.n_outputs)
+        learner.scratch["row"] = np.empty(1), np.ones(1), _new_trail(1, 0)
     target, weight, trail = learner.scratch["row"]
     target[0] = y
     if not _learn_rows(learner, X, numbers, target, weight, trail, 0):
         raise BadRow(0, _TOO_LARGE_A_STEP)
 
 
-def scores(learner: Learner, X: np.ndarray) -> np.ndarray:
+def scores(learner: Learner, X: Any) -> np.ndarray:
     """The scores f(x) + b of every row, of shape (rows, outputs)."""
-    alpha = coefficients(learner.state)
-    result = np.empty((len(X), learner.n_outputs))
+    result = np.empty((X.shape[0], learner.n_outputs))
     numbers = learner.points.kernel.numbers(X)
     _refuse_large(learner, X, numbers)
-    for start in range(0, len(X), _PREDICT_ROWS):
+    for start in range(0, X.shape[0], _PREDICT_ROWS):
         rows = slice(start, start + _PREDICT_ROWS)
-        block = np.empty((learner.n_points, len(X[rows])), learner.dtype)
-        learner.points.block(learner.n_points, X[rows], numbers[rows], block)
-        result[rows] = scores_of(alpha, block).T
-    result += learner.state.intercept.b
+        piece = X[rows]
+        block = np.empty((learner.n_points, piece.shape[0]), learner.dtype)
+        learner.points.block(learner.n_points, piece, numbers[rows], block)
+        result[rows] = predict.scores(learner.state, block)
     return result
 
 
-def score_row(learner: Learner, x: np.ndarray) -> np.ndarray:
-    """The scores of one row, of shape (outputs,)."""
+def score_row(learner: Learner, X: Any) -> np.ndarray:
+    """The scores of a block of one row, of shape (outputs,)."""
     n = learner.n_points
-    X, numbers = _checked_row(learner, x)
+    numbers = _checked_row(learner, X)
     block = np.empty((n, 1), learner.dtype)  # of its own: other threads may predict too
     learner.points.block(n, X, numbers, block)
-    return scores_of(coefficients(learner.state), block)[:, 0] + learner.state.intercept.b
+    return predict.scores(learner.state, block)[0]
 
 
 def _new_trail(n: int, n_outputs: int) -> Trail:
@@ -113,35 +115,35 @@ def _tile_rows(learner: Learner) -> int:
     return max(32, min(256, learner.n_points // 5))
 
 
-def _checked_row(learner: Learner, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One row as a block and its kernel's numbers, checked without the cost of checking a block."""
-    X = x.reshape(1, -1)
+def _checked_row(learner: Learner, X: Any) -> np.ndarray:
+    """The kernel's numbers of one row, checked without the cost of checking a block."""
     kernel = learner.points.kernel
     numbers = kernel.numbers(X)
     if not kernel.magnitude(numbers)[0] <= _LARGEST_KERNEL[learner.dtype]:
         _refuse_large(learner, X, numbers)
-    return X, numbers
+    return numbers
 
 
-def _refuse_large(learner: Learner, X: np.ndarray, numbers: np.ndarray) -> None:
+def _refuse_large(learner: Learner, X: Any, numbers: np.ndarray) -> None:
     """Refuse rows whose kernel values would overflow."""
     magnitude = learner.points.kernel.magnitude(numbers)
     # max() is NaN where any entry is, and then not below the limit either
     if not magnitude.max(initial=0.0) <= _LARGEST_KERNEL[learner.dtype]:
         row = int(np.flatnonzero(~(magnitude <= _LARGEST_KERNEL[learner.dtype]))[0])
-        if np.isfinite(X[row]).all():
+        values = X[[row]].data if sparse.issparse(X) else X[row]
+        if np.isfinite(values).all():
             raise BadRow(row, "it is so large that its kernel values would overflow: scale it down")
         raise BadRow(row, "it contains NaN or infinity: leave it out or fill it in")
 
 
 def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
     """One tile: kernel blocks, the loop, and the rows that became points."""
-    learner.make_room(len(X))
+    learner.make_room(X.shape[0])
     n = learner.n_points
     k = learner.points.block_with_rows(n, X, numbers)
     if not learner.points.kernel.is_bounded_by_numbers and not np.isfinite(k).all():
         raise BadRow(first, f"{learner.points.kernel!r} is not finite for it or for a row after it")
-    raw_f, raw_v = raw_scores(learner.state, k[:n])
+    raw_f, raw_v = predict.raw_scores(learner.state, k[:n])
     arguments = learner.model, learner.state, Tile(k, n, raw_f, raw_v, y, weight), trail
     if "learn" not in learner.scratch:  # the types of these four never change in a learner's life
         learner.scratch["learn"] = entry_point(learn_tile, *arguments)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
@@ -14,8 +15,10 @@ from kernelstream import losses
 from kernelstream.backends import cpu
 from kernelstream.budgets import Merge, as_budget
 from kernelstream.kernels import RBF, Kernel, as_kernel
+from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.model import Learner, Parts, build
+from kernelstream.learner.points import as_sparse_rows
 from kernelstream.learner.predict import coefficients
 from kernelstream.margins import Fixed, Nu, as_margin
 from kernelstream.parts import integer_at_least, number, one_of
@@ -52,12 +55,23 @@ class KernelEstimator(BaseEstimator):
     random_state: Any
     _learner: Learner
 
+    def _structure(self) -> LabelStructure | None:
+        """The structure of the labels, where there is one."""
+        return None
+
+    def _per_label(self, outputs: np.ndarray) -> np.ndarray:
+        """Numbers for each label from numbers for each output, a row each."""
+        structure = self._structure()
+        return outputs if structure is None else structure.label_scores(outputs)
+
     # --- parameters to parts ---------------------------------------------------------------------
 
     def _parts(self, kernel: Kernel, single_output: bool) -> Parts:
         """Check every parameter and make the parts."""
         name = one_of("loss", self.loss, losses.names(self.task))
-        entry = losses.find(self.task, name, single_output)
+        structure = self._structure()
+        labels = None if structure is None else structure.to_rule()
+        entry = losses.find(self.task, name, single_output, labels)
         margin = None if self.margin == type(self).default_margin else self.margin
         margin = as_margin(margin, self.nu, type(self).default_margin)
         adaptive = not isinstance(margin, Fixed)
@@ -89,7 +103,7 @@ class KernelEstimator(BaseEstimator):
             kernel=kernel,
             loss=entry.rule,
             margin=margin,
-            step_size=as_step_size(self.step_size, self.task),
+            step_size=as_step_size(self.step_size, self.task, structure is not None),
             update=update,
             budget=budget,
             fit_intercept=bool(getattr(self, "fit_intercept", False)),
@@ -97,7 +111,7 @@ class KernelEstimator(BaseEstimator):
             loss_weight=number("C", self.C, above=0),
         )
 
-    def _kernel(self, X: np.ndarray, whole_data: bool) -> Kernel:
+    def _kernel(self, X: Any, whole_data: bool) -> Kernel:
         """The kernel with all its numbers. `whole_data`: X is all there will be."""
         gamma = self.gamma
         if gamma == "scale" and isinstance(self.kernel, str):
@@ -107,40 +121,58 @@ class KernelEstimator(BaseEstimator):
                     "model would depend on how the stream is cut into blocks. Give a number, or "
                     "'auto' for 1 / n_features."
                 )
-            variance = X.var()
+            variance = X.power(2).mean() - X.mean() ** 2 if sparse.issparse(X) else X.var()
             gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         chosen = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
         changed = {k: v for k, v in chosen.items() if v != _KERNEL_DEFAULTS[k]}
         return as_kernel(self.kernel, changed).resolve(X.shape[1])
 
-    def _start(self, X: np.ndarray, n_outputs: int, single_output: bool, whole_data: bool) -> None:
+    def _start(self, X: Any, n_outputs: int, single_output: bool, whole_data: bool) -> None:
         """Make a learner that has seen nothing."""
         parts = self._parts(self._kernel(X, whole_data), single_output)
-        self._learner = build(parts, X.shape[1], n_outputs, X.dtype)
+        is_sparse = sparse.issparse(X)
+        if is_sparse and isinstance(parts.budget, Merge):
+            raise ValueError(
+                f"budget={parts.budget!r} does not go with sparse rows: a point between two others "
+                "would fill up. Use LeastLoss, or give dense rows."
+            )
+        self._learner = build(parts, X.shape[1], n_outputs, X.dtype, is_sparse)
 
     # --- rows in ---------------------------------------------------------------------------------
 
     def _rows(self, X: Any, y: Any = "no_validation", reset: bool = False, **options: Any) -> Any:
-        """X (and y) as checked arrays, X in the learner's precision once there is one."""
+        """X (and y) as checked arrays, X as the learner keeps rows once there is one."""
         checked = validate_data(
-            self, X, y, reset=reset, dtype=[np.float64, np.float32], order="C", **options
-        )
+            self, X, y, reset=reset, dtype=[np.float64, np.float32], order="C",
+            accept_sparse="csr", **options,
+        )  # fmt: skip
         X = checked if isinstance(y, str) else checked[0]
-        if not reset and X.dtype != self._learner.dtype:
-            with np.errstate(over="ignore"):  # a number that float32 cannot hold is refused later
-                X = X.astype(self._learner.dtype)
+        if not reset:
+            X = self._as_kept(X)
+        elif sparse.issparse(X):
+            X = as_sparse_rows(X)
         return X if isinstance(y, str) else (X, checked[1])
+
+    def _as_kept(self, X: Any) -> Any:
+        """Rows in the learner's precision, sparse or dense as its points are."""
+        learner = self._learner
+        with np.errstate(over="ignore"):  # a number that float32 cannot hold is refused later
+            if learner.points.is_sparse:
+                return as_sparse_rows(X, learner.dtype)
+            X = X.toarray() if sparse.issparse(X) else X
+            return np.ascontiguousarray(X, dtype=learner.dtype)
 
     def _weights(self, sample_weight: Any, X: np.ndarray) -> np.ndarray:
         if sample_weight is None:
-            return np.ones(len(X))
+            return np.ones(X.shape[0])
         weight = check_array(
             sample_weight, dtype=np.float64, ensure_2d=False, order="C", copy=True,
             input_name="sample_weight",
         )  # fmt: skip
-        if weight.shape != (len(X),):
+        if weight.shape != (X.shape[0],):
+            expected = (X.shape[0],)
             raise ValueError(
-                f"sample_weight.shape == {weight.shape}, expected {(len(X),)}: one number a row."
+                f"sample_weight.shape == {weight.shape}, expected {expected}: one number a row."
             )
         if (weight < 0).any():
             raise ValueError(
@@ -177,20 +209,31 @@ class KernelEstimator(BaseEstimator):
         for _ in range(n_epochs):
             yield slice(None) if random is None else random.permutation(n_rows)
 
-    def _learn(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Trail:
-        return cpu.learn(self._learner, X, y, weight)
+    def _learn(
+        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, keep_scores: bool = False
+    ) -> Trail:
+        return cpu.learn(self._learner, X, y, weight, keep_scores=keep_scores)
 
-    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> list[Trail]:
+    def _partial_fit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool = False
+    ) -> list[Trail]:
         """`partial_fit`, which answers what happened at each row; in several trails where a new
         class changed the number of scores."""
         raise TypeError(f"{type(self).__name__} must say how it learns a block.")
 
     # --- one row at a time -----------------------------------------------------------------------
 
-    def _row(self, x: Any) -> np.ndarray:
-        """One row as an array of the learner's precision; its values are checked by the backend."""
+    @staticmethod
+    def _first_row(x: Any) -> Any:
+        """One row as a block, before there is a learner."""
+        return x if sparse.issparse(x) and x.ndim == 2 else np.asarray(x).reshape(1, -1)
+
+    def _row(self, x: Any) -> Any:
+        """One row as a block, as the learner keeps rows; the backend checks its values."""
         learner = self._learner
         if type(x) is not np.ndarray or x.dtype != learner.dtype or not x.flags.c_contiguous:
+            if sparse.issparse(x):
+                x = x.toarray()[0] if x.ndim == 2 and x.shape[0] == 1 else x.toarray()
             try:
                 with np.errstate(over="ignore"):
                     x = np.ascontiguousarray(x, dtype=learner.dtype)
@@ -201,7 +244,8 @@ class KernelEstimator(BaseEstimator):
                 f"x has the shape {x.shape}, but this model learned from rows of "
                 f"{learner.n_features} features: give a one-dimensional array of that length."
             )
-        return x
+        X = x.reshape(1, -1)
+        return sparse.csr_array(X) if learner.points.is_sparse else X
 
     # --- state to read ---------------------------------------------------------------------------
 
@@ -222,7 +266,7 @@ class KernelEstimator(BaseEstimator):
         reader = _READABLE.get(name)
         if reader is None or "_learner" not in self.__dict__:
             return object.__getattribute__(self, name)  # raises, with the original reason
-        return reader(self._learner)
+        return reader(self, self._learner)
 
     def __dir__(self) -> list[str]:
         readable = list(_READABLE) if "_learner" in self.__dict__ else []
@@ -230,12 +274,14 @@ class KernelEstimator(BaseEstimator):
 
 
 _READABLE = {
-    "n_seen_": lambda learner: int(learner.state.expansion.n_seen[0]),
-    "step_size_": lambda learner: float(learner.state.step_size.eta[0]),
-    "margin_": lambda learner: float(learner.state.margin.epsilon[0]),
-    "support_vectors_": lambda learner: learner.points.rows[: learner.n_points].copy(),
-    "dual_coef_": lambda learner: coefficients(learner.state),
-    "intercept_": lambda learner: learner.state.intercept.b.copy(),
-    "n_support_": lambda learner: learner.n_points,
-    "kernel_": lambda learner: learner.points.kernel,
+    "n_seen_": lambda model, learner: int(learner.state.expansion.n_seen[0]),
+    "step_size_": lambda model, learner: float(learner.state.step_size.eta[0]),
+    "margin_": lambda model, learner: float(learner.state.margin.epsilon[0]),
+    "support_vectors_": lambda model, learner: learner.points.stored(learner.n_points),
+    "dual_coef_": lambda model, learner: model._per_label(coefficients(learner.state).T).T,
+    "intercept_": lambda model, learner: model._per_label(learner.state.intercept.b[None])[
+        0
+    ].copy(),
+    "n_support_": lambda model, learner: learner.n_points,
+    "kernel_": lambda model, learner: learner.points.kernel,
 }

@@ -12,7 +12,9 @@ from kernelstream.backends import cpu
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.labels import Labels
+from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
+from kernelstream.parts import integer_at_least
 
 __all__ = ["KernelClassifier"]
 
@@ -47,9 +49,13 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     degree, coef0 : int and float, default=3 and 0.0
         Of the polynomial kernel given by name.
     loss : {"hinge", "log_loss", "perceptron"}, default="hinge"
-        With one output a class, the multiclass form of each.
+        With one output a class, the multiclass form of each; with `label_structure` the structured
+        one (25).
+    label_structure : Taxonomy, LabelGraph or LabelMatrix, default=None
+        How alike the labels are and how far apart (`kernelstream.label_kernels`). Its labels are
+        the classes.
     margin : float or margin part, default=1.0
-        How far the true label's score should be ahead.
+        How far the true label's score should be ahead; with a label structure, times the distance.
     nu : float in (0, 1), default=None
         Short for ``margin=Nu(nu)``: move the margin until a share nu of the rows violates it.
     step_size : {"smd", "sqrt_decay", "constant"}, float or step size part, default="smd"
@@ -81,6 +87,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         Where the step size eta and the margin are now.
     support_vectors_ : ndarray of shape (n_support_, n_features)
     dual_coef_ : ndarray of shape (n_outputs, n_support_)
+        What each support vector brings to each score, kernels between labels included.
     intercept_ : ndarray of shape (n_outputs,)
     n_support_ : int
     kernel_ : kernel object
@@ -122,6 +129,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         degree: int = 3,
         coef0: float = 0.0,
         loss: str = "hinge",
+        label_structure: LabelStructure | None = None,
         margin: Any = 1.0,
         nu: float | None = None,
         step_size: Any = "smd",
@@ -138,6 +146,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         self.degree = degree
         self.coef0 = coef0
         self.loss = loss
+        self.label_structure = label_structure
         self.margin = margin
         self.nu = nu
         self.step_size = step_size
@@ -154,7 +163,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
 
@@ -176,7 +185,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
                 )
             self._declare(X, np.unique(y), whole_data=True)
             _, codes, _ = self._labels.including(y)
-            for order in self._epochs(len(X)):
+            for order in self._epochs(X.shape[0]):
                 self._learn(X[order], codes[order], weight[order])
         return self
 
@@ -187,7 +196,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like, default=None
             All classes, where they are known, in the first call. Exactly two make a model with a
@@ -202,7 +211,9 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         self._partial_fit(X, y, classes, sample_weight)
         return self
 
-    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> list[Trail]:
+    def _partial_fit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool = False
+    ) -> list[Trail]:
         with self._unchanged_on_error():
             first = "_learner" not in self.__dict__
             X, y = self._rows(X, y, reset=first)
@@ -218,24 +229,34 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
             codes[learned] = codes_learned
             starts = np.flatnonzero(learned)[starts].tolist()
             trails = []
-            for piece, (start, stop) in enumerate(pairwise([0, *starts, len(X)])):
+            for piece, (start, stop) in enumerate(pairwise([0, *starts, X.shape[0]])):
                 if piece > 0:  # a new class exists from its own row on
                     self._learner.add_outputs(1)
                 if start < stop:
                     rows = slice(start, stop)
                     try:
-                        trails.append(self._learn(X[rows], codes[rows], weight[rows]))
+                        trails.append(self._learn(X[rows], codes[rows], weight[rows], keep_scores))
                     except cpu.BadRow as bad:  # which counted from the beginning of the piece
                         raise cpu.BadRow(start + bad.row, bad.reason) from None
             self._labels = labels
         return trails
 
     def _declare(self, X: np.ndarray, classes: Any, whole_data: bool) -> None:
-        self._labels = Labels(classes)
-        self._start(X, self._n_outputs(), self._labels.single_output, whole_data)
+        structure = self._structure()
+        self._labels = Labels(classes, structure)
+        n_outputs = 1 if self._labels.single_output else len(self._labels)
+        if structure is not None:
+            n_outputs = structure.n_outputs()
+        self._start(X, n_outputs, self._labels.single_output, whole_data)
 
-    def _n_outputs(self) -> int:
-        return 1 if self._labels.single_output else len(self._labels)
+    def _structure(self) -> LabelStructure | None:
+        structure = self.label_structure
+        if structure is not None and not isinstance(structure, LabelStructure):
+            raise TypeError(
+                f"label_structure={structure!r} is not one: give a Taxonomy, LabelGraph or "
+                "LabelMatrix of kernelstream.label_kernels."
+            )
+        return structure
 
     def _check_declared(self, classes: Any) -> None:
         declared = Labels(classes)
@@ -260,7 +281,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         """
         code = self._labels.code(y) if "_learner" in self.__dict__ else None
         if code is None:  # the first row, or a new class
-            return self.partial_fit(np.asarray(x).reshape(1, -1), np.asarray([y]))
+            return self.partial_fit(self._first_row(x), np.asarray([y]))
         cpu.learn_row(self._learner, self._row(x), code)
         return self
 
@@ -269,7 +290,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -285,7 +306,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -306,6 +327,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         label
         """
         scores = cpu.score_row(self._fitted(), self._row(x))
+        if self.label_structure is not None:
+            scores = self._per_label(scores[None])[0]
         if self._labels.single_output:
             return self._labels.names[int(scores[0] > 0.0)]
         return self._labels.names[int(scores.argmax())]
@@ -316,7 +339,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -330,7 +353,60 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         learner = self._fitted()
-        return cpu.scores(learner, self._rows(X))
+        return self._per_label(cpu.scores(learner, self._rows(X)))
+
+    def top_k(self, X: Any, k: int) -> np.ndarray:
+        """The k most likely labels of each row, the best first.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        k : int
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+        """
+        scores = self._scores(X)
+        if self._labels.single_output:
+            scores = np.column_stack([-scores, scores])
+        if integer_at_least("k", k, 1) > scores.shape[1]:
+            raise ValueError(f"k={k!r} is out of range: the model has {scores.shape[1]} classes.")
+        return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
+
+    def top_k_score(self, X: Any, y: Any, k: int = 5) -> float:
+        """The share of rows whose label is among the k most likely.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        k : int, default=5
+
+        Returns
+        -------
+        float
+        """
+        found = self.top_k(X, k) == np.asarray(y)[:, None]
+        return float(found.any(axis=1).mean())
+
+    def mean_distance(self, X: Any, y: Any) -> float:
+        """How far the predicted labels are from the true ones, on average.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        float
+            The mean distance of the label structure; without one, the share of wrong labels.
+        """
+        structure, predicted = self._structure(), self.predict(X)
+        if structure is None:
+            return float((predicted != np.asarray(y)).mean())
+        return float(structure.distances(y, predicted).mean())
 
     @property
     def classes_(self) -> np.ndarray:
@@ -341,7 +417,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = True
         return tags
 
 

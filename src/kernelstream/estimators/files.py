@@ -3,8 +3,17 @@
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
-from kernelstream import budgets, kernels, margins, persistence, step_sizes, updates
+from kernelstream import (
+    budgets,
+    kernels,
+    label_kernels,
+    margins,
+    persistence,
+    step_sizes,
+    updates,
+)
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.labels import Labels
 from kernelstream.learner.model import build
@@ -17,7 +26,7 @@ __all__ = ["Saveable", "load"]
 # A file can name these classes and no others.
 _PARTS: dict[str, type[Part]] = {
     name: part
-    for module in (kernels, margins, step_sizes, updates, budgets)
+    for module in (kernels, label_kernels, margins, step_sizes, updates, budgets)
     for name, part in vars(module).items()
     if isinstance(part, type) and issubclass(part, Part) and name in module.__all__
 }
@@ -47,14 +56,15 @@ class Saveable(KernelEstimator):
     def _to_bytes(self) -> bytes:
         learner = self._fitted()
         n = learner.n_points
-        arrays = {"points": learner.points.rows[:n], "numbers": learner.points.numbers[:n]}
+        arrays = _rows_to_arrays(learner.points.stored(n))
+        arrays["numbers"] = learner.points.numbers[:n]
         for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
             arrays[name] = array[tuple(slice(n if a == "points" else None) for a in axes)]
         labels = self.__dict__.get("_labels")
         header = {
             "class": type(self).__name__,
-            "params": {k: _to_json(v) for k, v in self.get_params(deep=False).items()},
-            "kernel": _to_json(learner.points.kernel),
+            "params": {k: _to_json(v, arrays) for k, v in self.get_params(deep=False).items()},
+            "kernel": _to_json(learner.points.kernel, arrays),
             "n_features": learner.n_features,
             "n_outputs": learner.n_outputs,
             "n_slots": learner.n_slots,
@@ -101,18 +111,20 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any)
     cls = Saveable.classes_by_name.get(header["class"])
     if cls is None:
         raise persistence.FileError(f"the file holds a {header['class']!r}, which is unknown here.")
-    model = cls(**{k: _from_json(v, kernel) for k, v in header["params"].items()})
-    resolved = _from_json(header["kernel"], kernel)
+    model = cls(**{k: _from_json(v, arrays, kernel) for k, v in header["params"].items()})
+    resolved = _from_json(header["kernel"], arrays, kernel)
     single_output = True
     if header["labels"] is not None:
-        model._labels = Labels.from_json(header["labels"])
+        model._labels = Labels.from_json(header["labels"], model._structure())
         single_output = model._labels.single_output
     parts = model._parts(resolved, single_output)
     if header["dtype"] not in ("<f8", "<f4"):
         raise persistence.FileError(f"the file claims rows of type {header['dtype']!r}.")
     n_features, n_slots = header["n_features"], header["n_slots"]
-    learner = build(parts, n_features, header["n_outputs"], np.dtype(header["dtype"]))
-    learner.make_room(len(arrays["points"]))
+    is_sparse = "points.indptr" in arrays
+    learner = build(parts, n_features, header["n_outputs"], np.dtype(header["dtype"]), is_sparse)
+    rows = _rows_from_arrays(arrays, n_features)
+    learner.make_room(rows.shape[0])
     most = 4 * (learner.n_slots + STAGED_ROWS) if learner.limit is None else learner.n_slots
     if not learner.n_slots <= n_slots <= most:
         raise persistence.FileError(f"the file claims room for {n_slots} points.")
@@ -122,8 +134,9 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any)
         saved = arrays[name]
         sizes = zip(axes, saved.shape, strict=True)
         array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved
-    n = learner.n_points
-    learner.points.rows[:n], learner.points.numbers[:n] = arrays["points"], arrays["numbers"]
+    if rows.shape != (learner.n_points, n_features):
+        raise persistence.FileError(f"the file has {rows.shape} points of {learner.n_points}.")
+    learner.points.restore(rows, arrays["numbers"].copy())
     model._learner = learner
     model.n_features_in_ = n_features
     if header["feature_names"]:
@@ -131,18 +144,46 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any)
     return model
 
 
+def _rows_to_arrays(rows: Any) -> dict[str, np.ndarray]:
+    if not sparse.issparse(rows):
+        return {"points": rows}
+    return {
+        "points.data": rows.data,
+        "points.indices": rows.indices.astype(np.int64),
+        "points.indptr": rows.indptr.astype(np.int64),
+    }
+
+
+def _rows_from_arrays(arrays: dict[str, np.ndarray], n_features: int) -> Any:
+    if "points.indptr" not in arrays:
+        return arrays["points"]
+    pieces = [arrays[f"points.{name}"].copy() for name in ("data", "indices", "indptr")]
+    rows = sparse.csr_array(tuple(pieces), shape=(len(pieces[2]) - 1, n_features))
+    rows.check_format(full_check=True)
+    return rows
+
+
 def _axes(learner: Any) -> list[tuple[str, ...]]:
     return [field.axes or ("one",) for record in learner.fields for field in record]
 
 
-def _to_json(value: Any) -> Any:
+def _to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """`value` as JSON; arrays that it holds join `arrays`."""
     if isinstance(value, Part):
+        params = value.get_params(deep=False)
         return {
             "part": type(value).__name__,
-            "params": {k: _to_json(v) for k, v in value.get_params(deep=False).items()},
+            "params": {k: _to_json(v, arrays) for k, v in params.items()},
         }
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
+        name = f"parameter {len(arrays)}"
+        arrays[name] = value.astype(float if value.dtype.kind == "f" else np.int64)
+        return {"array": name}
+    if isinstance(value, tuple | list | np.ndarray):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [_to_json(v, arrays) for v in value]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if callable(value):
@@ -150,9 +191,14 @@ def _to_json(value: Any) -> Any:
     raise TypeError(f"{value!r} cannot be saved: use numbers, names and parts as parameters.")
 
 
-def _from_json(value: Any, kernel: Any) -> Any:
+def _from_json(value: Any, arrays: dict[str, np.ndarray], kernel: Any) -> Any:
     if not isinstance(value, dict):
         return value
+    if "array" in value:
+        return arrays[value["array"]].copy()
+    for kind, make in (("tuple", tuple), ("list", list)):
+        if kind in value:
+            return make(_from_json(v, arrays, kernel) for v in value[kind])
     if value["part"] == _FUNCTION:
         if kernel is None:
             raise persistence.FileError(
@@ -163,4 +209,4 @@ def _from_json(value: Any, kernel: Any) -> Any:
     part = _PARTS.get(value["part"])
     if part is None:
         raise persistence.FileError(f"the file names the part {value['part']!r}, unknown here.")
-    return part(**{k: _from_json(v, kernel) for k, v in value["params"].items()})
+    return part(**{k: _from_json(v, arrays, kernel) for k, v in value["params"].items()})

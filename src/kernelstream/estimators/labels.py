@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.label_kernels import LabelStructure
+
 __all__ = ["Labels"]
 
 
@@ -11,12 +13,19 @@ class Labels:
     """A growing list of class names, in the order of the model's outputs.
 
     With exactly two declared classes the model has a single output, and labels become -1 and +1.
+    With a label structure the labels are its own, and there will be no others.
     """
 
-    def __init__(self, declared: Any = None):
+    def __init__(self, declared: Any = None, structure: LabelStructure | None = None):
         self.names: list[Any] = []
         self.dtype: np.dtype | None = None
         self.single_output = False
+        self.structure = structure
+        if structure is not None:
+            if declared is not None:
+                structure.codes(declared)  # which refuses unknown ones
+                declared = None
+            self._add(np.asarray(structure.label_names()))
         if declared is not None:
             names = np.unique(np.asarray(declared))
             if len(names) < 2:
@@ -47,9 +56,9 @@ class Labels:
         return {"names": self.names, "dtype": dtype, "single_output": self.single_output}
 
     @classmethod
-    def from_json(cls, record: dict[str, Any]) -> "Labels":
+    def from_json(cls, record: dict[str, Any], structure: LabelStructure | None) -> "Labels":
         """The labels that `to_json` described."""
-        labels = cls()
+        labels = cls(structure=structure)
         labels.dtype = None if record["dtype"] is None else np.dtype(str(record["dtype"]))
         labels.names, labels.single_output = list(record["names"]), bool(record["single_output"])
         labels._index = {name: i for i, name in enumerate(labels.names)}
@@ -67,6 +76,8 @@ class Labels:
         new = new[np.argsort(first[new])]  # in the order in which they come
         labels = self
         if new.size:
+            if self.structure is not None:
+                self.structure.codes(names[new])  # which refuses them
             if self.single_output:
                 raise ValueError(
                     f"y contains the label {names[new[0]]!r}, but this model was told that the "

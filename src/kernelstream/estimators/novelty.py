@@ -90,7 +90,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
 
@@ -103,8 +103,8 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
             weight = self._weights(sample_weight, X)
             self._require_weight(weight)
             self._start(X, 1, single_output=True, whole_data=True)
-            for order in self._epochs(len(X)):
-                self._learn(X[order], np.ones(len(X)), weight[order])
+            for order in self._epochs(X.shape[0]):
+                self._learn(X[order], np.ones(X.shape[0]), weight[order])
         return self
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
@@ -112,7 +112,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
         y : ignored
         sample_weight : array-like of shape (n_samples,), default=None
             A row of weight zero is as good as absent.
@@ -124,14 +124,16 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         self._partial_fit(X, y, None, sample_weight)
         return self
 
-    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> list[Trail]:
+    def _partial_fit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool = False
+    ) -> list[Trail]:
         with self._unchanged_on_error():
             first = "_learner" not in self.__dict__
             X = self._rows(X, reset=first)
             weight = self._weights(sample_weight, X)
             if first:
                 self._start(X, 1, single_output=True, whole_data=False)
-            return [self._learn(X, np.ones(len(X)), weight)]
+            return [self._learn(X, np.ones(X.shape[0]), weight, keep_scores)]
 
     def learn_one(self, x: np.ndarray, y: Any = None) -> "NoveltyDetector":
         """Learn one row: `partial_fit` without its overhead.
@@ -146,7 +148,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         self
         """
         if "_learner" not in self.__dict__:
-            return self.partial_fit(np.asarray(x).reshape(1, -1))
+            return self.partial_fit(self._first_row(x))
         cpu.learn_row(self._learner, self._row(x), 1.0)
         return self
 
@@ -155,7 +157,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -169,7 +171,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------
@@ -182,7 +184,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------

@@ -90,7 +90,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
 
@@ -104,7 +104,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
             self._require_weight(weight)
             self._start(X, 1, single_output=True, whole_data=True)
             y = y.astype(float)
-            for order in self._epochs(len(X)):
+            for order in self._epochs(X.shape[0]):
                 self._learn(X[order], y[order], weight[order])
         return self
 
@@ -113,7 +113,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,), default=None
             A row of weight zero is as good as absent.
@@ -125,14 +125,16 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         self._partial_fit(X, y, None, sample_weight)
         return self
 
-    def _partial_fit(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> list[Trail]:
+    def _partial_fit(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool = False
+    ) -> list[Trail]:
         with self._unchanged_on_error():
             first = "_learner" not in self.__dict__
             X, y = self._rows(X, y, reset=first, y_numeric=True)
             weight = self._weights(sample_weight, X)
             if first:
                 self._start(X, 1, single_output=True, whole_data=False)
-            return [self._learn(X, y.astype(float), weight)]
+            return [self._learn(X, y.astype(float), weight, keep_scores)]
 
     def learn_one(self, x: np.ndarray, y: float) -> "KernelRegressor":
         """Learn one row: `partial_fit` without its overhead.
@@ -147,7 +149,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         self
         """
         if "_learner" not in self.__dict__:
-            return self.partial_fit(np.asarray(x).reshape(1, -1), np.asarray([y]))
+            return self.partial_fit(self._first_row(x), np.asarray([y]))
         y = float(y)
         if not math.isfinite(y):
             raise ValueError(f"y={y!r} is not finite: leave this row out.")
@@ -159,7 +161,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or sparse matrix of shape (n_samples, n_features)
 
         Returns
         -------

@@ -9,7 +9,9 @@ import math
 import numpy as np
 from numba.extending import register_jitable
 
-__all__ = ["decay_all", "dot", "drop", "insert", "leave_out", "merge", "project"]
+__all__ = [
+    "decay_all", "dot", "dot_on", "drop", "insert", "leave_out", "merge", "nonzeros", "project",
+]  # fmt: skip
 
 # The scalars of the decay are folded into the coefficients before they leave this range.
 SMALLEST_SCALE = 1e-60
@@ -21,6 +23,48 @@ def dot(x, y):
     total = 0.0
     for k in range(x.shape[0]):
         total += x[k] * y[k]
+    return total
+
+
+@register_jitable
+def dot_on(active, n_active, x, y):
+    """Inner product over the outputs in `active` alone."""
+    total = 0.0
+    for m in range(n_active):
+        total += x[active[m]] * y[active[m]]
+    return total
+
+
+@register_jitable
+def nonzeros(alpha, beta, traced, active):
+    """Write the outputs that a row touches into `active`; return how many."""
+    n_active = 0
+    for k in range(alpha.shape[0]):
+        if alpha[k] != 0.0 or (traced and beta[k] != 0.0):
+            active[n_active] = k
+            n_active += 1
+    return n_active
+
+
+@register_jitable
+def output_of(expansion, line, slot):
+    """Which output a stored coefficient belongs to: its line, unless only nonzeros are stored."""
+    return expansion.output[line, slot] if expansion.output.size > 0 else line
+
+
+@register_jitable
+def raw_at(expansion, coefficients, output, n, k_j):
+    """Raw score of one output at a point whose kernel values with the points are k_j."""
+    total = 0.0
+    if expansion.output.size == 0:
+        line = coefficients[output]
+        for j in range(n):
+            total += line[j] * k_j[j]
+        return total
+    for line in range(coefficients.shape[0]):
+        for j in range(n):
+            if expansion.output[line, j] == output:
+                total += coefficients[line, j] * k_j[j]
     return total
 
 
@@ -60,18 +104,17 @@ def drop(expansion, gram, tile, slot, i, alpha, beta):
     """Take the point in `slot` out of f and v, which row i has just joined with alpha and beta."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
     n = expansion.n_points[0]
-    for k in range(tile.raw_f.shape[0]):
-        a = expansion.a[k, slot]
-        b = expansion.b[k, slot] if expansion.b.size > 0 else 0.0
+    for line in range(expansion.a.shape[0]):
+        a = expansion.a[line, slot]
+        b = expansion.b[line, slot] if expansion.b.size > 0 else 0.0
         if a == 0.0 and b == 0.0:
             continue
+        k = output_of(expansion, line, slot)
         if gram.size > 0:
             # ||f - a k_j||^2 = ||f||^2 - 2 a f(x_j) + a^2 k_jj, and likewise for <f, v>
-            raw_f, raw_v = 0.0, 0.0
-            a_k, b_k, k_j = expansion.a[k], expansion.b[k], gram[slot]
-            for j in range(n):
-                raw_f += a_k[j] * k_j[j]
-                raw_v += b_k[j] * k_j[j]
+            k_j = gram[slot]
+            raw_f = raw_at(expansion, expansion.a, k, n, k_j)
+            raw_v = raw_at(expansion, expansion.b, k, n, k_j)
             f_j = p * raw_f + alpha[k] * tile.k[slot, i]
             v_j = q * raw_v + r * raw_f + beta[k] * tile.k[slot, i]
             alpha_j, beta_j = p * a, q * b + r * a
@@ -87,7 +130,7 @@ def drop(expansion, gram, tile, slot, i, alpha, beta):
 def project(expansion, weights, tile, slot, i, alpha, beta, gap):
     """Replace the point in `slot` by a combination of the others, row i among them."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n, n_rows = expansion.n_points[0], tile.raw_f.shape[1]
+    n, n_rows = expansion.n_points[0], tile.raw_f.shape[0]
     difference = np.zeros(n_rows)  # of the combination and the point, at the rows to come
     for j in range(i + 1, n_rows):
         difference[j] = -tile.k[slot, j]
@@ -95,7 +138,7 @@ def project(expansion, weights, tile, slot, i, alpha, beta, gap):
         if weights[m] != 0.0:
             for j in range(i + 1, n_rows):
                 difference[j] += weights[m] * tile.k[m, j]
-    for k in range(tile.raw_f.shape[0]):
+    for k in range(expansion.a.shape[0]):
         a = expansion.a[k, slot]
         b = expansion.b[k, slot] if expansion.b.size > 0 else 0.0
         if a == 0.0 and b == 0.0:
@@ -115,7 +158,7 @@ def project(expansion, weights, tile, slot, i, alpha, beta, gap):
 def merge(expansion, budget_state, tile, slot, partner, i, alpha, beta):
     """Make one point of `partner` and of the point in `slot`, or of row i where slot is -1."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n, n_rows = expansion.n_points[0], tile.raw_f.shape[1]
+    n, n_rows = expansion.n_points[0], tile.raw_f.shape[0]
     traced = expansion.b.size > 0
     gram, h = budget_state.gram, budget_state.share[0]
     line = tile.n_points + i if slot < 0 else slot
@@ -131,14 +174,14 @@ def merge(expansion, budget_state, tile, slot, partner, i, alpha, beta):
     for j in range(i + 1, n_rows):
         k_goes, k_stays = np.float64(tile.k[line, j]), np.float64(tile.k[partner, j])
         merged = blend(k_goes, k_stays, h, log_kappa)
-        for k in range(tile.raw_f.shape[0]):
+        for k in range(expansion.a.shape[0]):
             a = expansion.a[k, slot] if slot >= 0 else 0.0
-            tile.raw_f[k, j] -= a * k_goes + expansion.a[k, partner] * k_stays
+            tile.raw_f[j, k] -= a * k_goes + expansion.a[k, partner] * k_stays
             if traced:
                 b = expansion.b[k, slot] if slot >= 0 else 0.0
-                tile.raw_v[k, j] -= b * k_goes + expansion.b[k, partner] * k_stays
+                tile.raw_v[j, k] -= b * k_goes + expansion.b[k, partner] * k_stays
         tile.k[partner, j] = merged
-    for k in range(tile.raw_f.shape[0]):
+    for k in range(expansion.a.shape[0]):
         a = alpha[k] / p if slot < 0 else expansion.a[k, slot]
         a_merged = w1 * a + w2 * expansion.a[k, partner]
         b, b_merged = 0.0, 0.0
@@ -160,13 +203,13 @@ def merge(expansion, budget_state, tile, slot, partner, i, alpha, beta):
         if slot >= 0:
             expansion.a[k, slot] = 0.0
         for j in range(i + 1, n_rows):
-            tile.raw_f[k, j] += a_merged * tile.k[partner, j]
+            tile.raw_f[j, k] += a_merged * tile.k[partner, j]
         if traced:
             expansion.b[k, partner] = b_merged
             if slot >= 0:
                 expansion.b[k, slot] = 0.0
             for j in range(i + 1, n_rows):
-                tile.raw_v[k, j] += b_merged * tile.k[partner, j]
+                tile.raw_v[j, k] += b_merged * tile.k[partner, j]
     expansion.norm2[0] = max(expansion.norm2[0], 0.0)
     tile.k[partner, i] = k_new
     for m in range(n):
@@ -174,7 +217,7 @@ def merge(expansion, budget_state, tile, slot, partner, i, alpha, beta):
         gram[m, partner] = between[m]
     gram[partner, partner] = 1.0
     total = 0.0
-    for k in range(tile.raw_f.shape[0]):
+    for k in range(expansion.a.shape[0]):
         total += expansion.a[k, partner] * expansion.a[k, partner]
     expansion.size2[partner] = total
 
@@ -236,7 +279,7 @@ def leave_out(expansion, weights, tile, i, row, out, gap, keep, keep_v, cross):
     """Project row i on the points (gap not negative), or drop it; it becomes no point."""
     alpha, beta, f, v = out.alpha, out.beta, row.f, row.v
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n, n_rows = expansion.n_points[0], tile.raw_f.shape[1]
+    n, n_rows = expansion.n_points[0], tile.raw_f.shape[0]
     alpha2 = dot(alpha, alpha)
     if gap < 0.0:  # take back what the row brought to ||f||^2 and <f, v>
         k_xx = tile.k[tile.n_points + i, i]
@@ -256,7 +299,7 @@ def leave_out(expansion, weights, tile, i, row, out, gap, keep, keep_v, cross):
     for m in range(n):
         for j in range(i + 1, n_rows):
             combination[j] += weights[m] * tile.k[m, j]
-    for k in range(tile.raw_f.shape[0]):
+    for k in range(expansion.a.shape[0]):
         a = alpha[k] / p
         move(expansion.a, tile.raw_f, k, a, weights, n, combination, i)
         if expansion.b.size > 0:
@@ -270,8 +313,8 @@ def move(coefficients, raw, k, amount, weights, n, difference, i):
     """Give the points `amount` times the weights, and the rows to come what that changes."""
     for m in range(n):
         coefficients[k, m] += amount * weights[m]
-    for j in range(i + 1, raw.shape[1]):
-        raw[k, j] += amount * difference[j]
+    for j in range(i + 1, raw.shape[0]):
+        raw[j, k] += amount * difference[j]
 
 
 @register_jitable
@@ -284,38 +327,45 @@ def measure(expansion, n):
 
 
 @register_jitable
-def insert(expansion, gram, tile, slot, i, alpha, beta):
+def insert(expansion, gram, tile, slot, i, alpha, beta, active, n_active):
     """Make row i the point in `slot`, with coefficients alpha and beta."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n_outputs, n_rows = tile.raw_f.shape
-    line = tile.n_points + i
+    line_of_row = tile.n_points + i
     if gram.size > 0:
         for j in range(expansion.n_points[0]):
             gram[slot, j] = tile.k[j, i]
             gram[j, slot] = tile.k[j, i]
-        gram[slot, slot] = tile.k[line, i]
+        gram[slot, slot] = tile.k[line_of_row, i]
     if q == 0.0:  # every b is zero, so their scale is free
         q = 1.0
         expansion.scale[1] = q
-    expansion.size2[slot] = dot(alpha, alpha) / (p * p)
-    for k in range(n_outputs):
+    expansion.size2[slot] = dot_on(active, n_active, alpha, alpha) / (p * p)
+    expansion.a[:, slot] = 0.0
+    if expansion.b.size > 0:
+        expansion.b[:, slot] = 0.0
+    for m in range(n_active):
+        k = active[m]
+        line = k
+        if expansion.output.size > 0:
+            line = m
+            expansion.output[line, slot] = k
         a = alpha[k] / p
-        expansion.a[k, slot] = a
+        expansion.a[line, slot] = a
         if a != 0.0:
-            add_to_rest(tile.raw_f, k, a, tile.k, line, i)
+            add_to_rest(tile.raw_f, k, a, tile.k, line_of_row, i)
         if expansion.b.size > 0:
             b = (beta[k] - r * a) / q
-            expansion.b[k, slot] = b
+            expansion.b[line, slot] = b
             if b != 0.0:
-                add_to_rest(tile.raw_v, k, b, tile.k, line, i)
+                add_to_rest(tile.raw_v, k, b, tile.k, line_of_row, i)
     # The line of slot now holds the new point. Where slots are still free, that line is the one of
     # a row of the tile that has had its turn, since a tile has at least as many rows as new points.
-    for j in range(i + 1, n_rows):
-        tile.k[slot, j] = tile.k[line, j]
+    for j in range(i + 1, tile.raw_f.shape[0]):
+        tile.k[slot, j] = tile.k[line_of_row, j]
 
 
 @register_jitable
 def add_to_rest(raw, k, coefficient, kernel, line, i):
     """Correct the raw scores of the rows after i."""
-    for j in range(i + 1, raw.shape[1]):
-        raw[k, j] += coefficient * kernel[line, j]
+    for j in range(i + 1, raw.shape[0]):
+        raw[j, k] += coefficient * kernel[line, j]

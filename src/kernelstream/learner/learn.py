@@ -22,10 +22,12 @@ from kernelstream.compiled import compiled
 from kernelstream.learner.expansion import (
     decay_all,
     dot,
+    dot_on,
     drop,
     insert,
     leave_out,
     merge,
+    nonzeros,
     project,
 )
 from kernelstream.updates import Move, Row
@@ -42,8 +44,8 @@ class Tile(NamedTuple):
 
     k: Any  # (points + rows, rows): kernel values of every point, then of every row, with each row
     n_points: int  # how many of k's lines are points as the tile begins
-    raw_f: Any  # (outputs, rows): a . k_pt, kept current; f = p raw_f
-    raw_v: Any  # (outputs, rows): b . k_pt; v = q raw_v + r raw_f. (0, 0) without a trace
+    raw_f: Any  # (rows, outputs): a . k_pt, kept current; f = p raw_f
+    raw_v: Any  # (rows, outputs): b . k_pt; v = q raw_v + r raw_f. (0, 0) without a trace
     y: Any  # (rows,)
     weight: Any  # (rows,)
 
@@ -54,7 +56,7 @@ class Trail(NamedTuple):
     slot: Any  # where the row went as a point, or -1
     partner: Any  # the slot with which the point in `slot`, or the row itself, was merged, or -1
     share: Any  # how far towards it
-    scores: Any  # (rows, outputs): the scores before the row was learned
+    scores: Any  # (rows, outputs): the scores before the row was learned; (rows, 0) if not asked
     loss: Any
     eta: Any
     margin: Any
@@ -68,7 +70,7 @@ def learn_tile(model, state, tile, trail):
     A refused row has changed nothing.
     """
     expansion = state.expansion
-    n_outputs, n_rows = tile.raw_f.shape
+    n_rows, n_outputs = tile.raw_f.shape
     traced = model.step_size.is_traced()
     decay = model.step_size.trace_decay()
     c = model.regularization
@@ -76,7 +78,8 @@ def learn_tile(model, state, tile, trail):
     scores, slope = np.zeros(n_outputs), np.zeros(n_outputs)
     xi, chi = np.zeros(n_outputs), np.zeros(n_outputs)
     alpha, beta = np.zeros(n_outputs), np.zeros(n_outputs)
-    out = Move(alpha, beta, np.zeros(n_outputs), np.zeros(n_outputs))
+    out = Move(alpha, beta, np.zeros(n_outputs), np.zeros(n_outputs), np.zeros(n_outputs))
+    active = np.zeros(n_outputs, np.int64)
     with_intercept = model.intercept.is_fitted()
 
     for i in range(n_rows):
@@ -87,12 +90,13 @@ def learn_tile(model, state, tile, trail):
 
         # scores of f and of its trace v at x
         for k in range(n_outputs):
-            f[k] = p * tile.raw_f[k, i]
+            f[k] = p * tile.raw_f[i, k]
             if traced:
-                v[k] = q * tile.raw_v[k, i] + r * tile.raw_f[k, i]
+                v[k] = q * tile.raw_v[i, k] + r * tile.raw_f[i, k]
             scores[k] = f[k] + state.intercept.b[k]
             slope[k] = v[k] + state.intercept.trace[k]
-            trail.scores[i, k] = scores[k]
+        if trail.scores.size > 0:
+            trail.scores[i] = scores
         trail.loss[i] = model.loss.value(scores, tile.y[i], margin)
         trail.margin[i] = margin
         trail.eta[i] = state.step_size.eta[0]
@@ -108,9 +112,10 @@ def learn_tile(model, state, tile, trail):
         rho = 0.0
         if model.loss.is_curved():
             rho = weight * model.loss.curvature(scores, tile.y[i], margin, slope, chi)
+            for k in range(n_outputs):
+                chi[k] *= weight
         for k in range(n_outputs):
             xi[k] *= weight
-            chi[k] *= weight
 
         # step size: follow <g, v> = c pi + xi . v(x) (45), (33)
         correlation = c * expansion.pi[0] + dot(xi, v)
@@ -127,17 +132,23 @@ def learn_tile(model, state, tile, trail):
         row = Row(
             tile.y[i], margin, weight, k_xx, f, v, state.intercept.b, state.intercept.trace, xi, chi
         )
-        keep, keep_v, cross = model.update.move(model.loss, row, eta, c, decay, with_intercept, out)
+        keep, keep_v, cross = model.update.move(
+            model.loss, row, eta, c, decay, traced, with_intercept, out
+        )
+        n_active = nonzeros(alpha, beta, traced, active)
         # ||f||^2 and pi = <f, v> after the move: (46)-(49), multiplied out
-        alpha_f = dot(alpha, f)
-        norm2 = keep * keep * expansion.norm2[0] + 2.0 * keep * alpha_f
-        norm2 += k_xx * dot(alpha, alpha)
+        alpha_f = dot_on(active, n_active, alpha, f)
+        alpha2 = dot_on(active, n_active, alpha, alpha)
+        beta2 = 0.0
+        norm2 = keep * keep * expansion.norm2[0] + 2.0 * keep * alpha_f + k_xx * alpha2
         pi = 0.0
         if traced:
+            beta2 = dot_on(active, n_active, beta, beta)
             pi = keep * keep_v * expansion.pi[0] + keep * cross * expansion.norm2[0]
-            pi += keep * dot(beta, f) + keep_v * dot(alpha, v) + cross * alpha_f
-            pi += k_xx * dot(alpha, beta)
-        largest = max(norm2, k_xx * dot(alpha, alpha), k_xx * dot(beta, beta))
+            pi += keep * dot_on(active, n_active, beta, f) + cross * alpha_f
+            pi += keep_v * dot_on(active, n_active, alpha, v)
+            pi += k_xx * dot_on(active, n_active, alpha, beta)
+        largest = max(norm2, k_xx * alpha2, k_xx * beta2)
         if not (largest <= LARGEST_NORM2 and math.isfinite(pi) and math.isfinite(eta)):
             return i
 
@@ -157,7 +168,7 @@ def learn_tile(model, state, tile, trail):
         decay_all(expansion, tile, keep, keep_v, cross)
 
         # slot and coefficients: a row with a coefficient becomes a point, or joins those there are
-        if np.any(alpha) or (traced and np.any(beta)):
+        if n_active > 0:
             n, line = expansion.n_points[0], tile.n_points + i
             slot, partner, gap = model.budget.choose_slot(
                 state.budget, expansion, tile.k, line, i, alpha
@@ -174,10 +185,11 @@ def learn_tile(model, state, tile, trail):
                 expansion.n_points[0] = n + 1
             elif gap >= 0.0:
                 project(expansion, state.budget.weights, tile, slot, i, alpha, beta, gap)
+                n_active = nonzeros(alpha, beta, traced, active)
             else:
                 drop(expansion, state.budget.gram, tile, slot, i, alpha, beta)
             if slot >= 0:
-                insert(expansion, state.budget.gram, tile, slot, i, alpha, beta)
+                insert(expansion, state.budget.gram, tile, slot, i, alpha, beta, active, n_active)
                 trail.slot[i] = slot
                 if slot < n and gap >= 0.0:
                     refresh_inverse(state.budget, n)

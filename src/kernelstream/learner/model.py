@@ -7,12 +7,13 @@ import numpy as np
 
 from kernelstream.intercepts import Intercept
 from kernelstream.kernels import Kernel
-from kernelstream.learner.points import Points
+from kernelstream.learner.points import Points, SparsePoints
 from kernelstream.learner.state import State, allocate, expansion_fields, resize
 
 __all__ = ["Learner", "Model", "Parts", "build"]
 
 _FIRST_SLOTS = 256  # of a budget without limit, which then doubles
+_MANY_OUTPUTS = 64  # from here on a point keeps only the coefficients that its row touched
 
 
 class Model(NamedTuple):
@@ -50,8 +51,9 @@ class Learner:
     model: Model
     fields: State  # what each array of the state spans, as its part declared it
     state: State
-    points: Points
+    points: Points | SparsePoints
     limit: int | None
+    n_touched: int  # the most outputs that a row touches
     scratch: dict[str, Any] = field(default_factory=dict, repr=False)  # a backend's, never saved
 
     def __getstate__(self) -> dict[str, Any]:
@@ -65,7 +67,7 @@ class Learner:
     @property
     def n_outputs(self) -> int:
         """How many scores a row gets."""
-        return len(self.state.expansion.a)
+        return len(self.state.intercept.b)
 
     @property
     def n_slots(self) -> int:
@@ -75,18 +77,16 @@ class Learner:
     @property
     def n_features(self) -> int:
         """How long a row is."""
-        return self.points.rows.shape[1]
+        return self.points.n_features
 
     @property
     def dtype(self) -> np.dtype:
         """The precision of rows and kernel values."""
-        return self.points.rows.dtype
+        return self.points.dtype
 
     def add_outputs(self, n: int) -> None:
         """Give the model n more outputs, all zero."""
-        self.scratch.pop("row", None)
-        sizes = {"outputs": self.n_outputs + n, "points": self.n_slots}
-        self.state = resize(self.state, self.fields, sizes)
+        self._resize(self.n_outputs + n, self.n_slots)
 
     def make_room(self, n: int) -> None:
         """Make sure that n more points fit, where there is no limit."""
@@ -97,12 +97,17 @@ class Learner:
     def resize_slots(self, n_slots: int) -> None:
         """Change the number of slots to a larger one."""
         self.points.grow(n_slots)
-        sizes = {"outputs": self.n_outputs, "points": n_slots}
+        self._resize(self.n_outputs, n_slots)
+
+    def _resize(self, n_outputs: int, n_slots: int) -> None:
+        sizes = {"outputs": n_outputs, "points": n_slots, "touched": self.n_touched}
         self.state = resize(self.state, self.fields, sizes)
 
 
-def build(parts: Parts, n_features: int, n_outputs: int, dtype: np.dtype) -> Learner:
-    """A learner that has seen nothing yet."""
+def build(
+    parts: Parts, n_features: int, n_outputs: int, dtype: np.dtype, sparse: bool = False
+) -> Learner:
+    """A learner that has seen nothing yet; `sparse`: it keeps sparse rows."""
     step_rule = parts.step_size.to_rule()
     intercept = Intercept(parts.fit_intercept, step_rule.initial)
     model = Model(
@@ -116,8 +121,9 @@ def build(parts: Parts, n_features: int, n_outputs: int, dtype: np.dtype) -> Lea
         loss_weight=float(parts.loss_weight),
     )
     traced = step_rule.is_traced()
+    n_touched = _most_touched(parts, n_outputs)
     fields = State(
-        expansion=expansion_fields(traced),
+        expansion=expansion_fields(traced, n_touched < n_outputs),
         step_size=parts.step_size.state(),
         margin=parts.margin.state(step_rule.initial),
         intercept=intercept.state(),
@@ -131,7 +137,17 @@ def build(parts: Parts, n_features: int, n_outputs: int, dtype: np.dtype) -> Lea
     return Learner(
         model=model,
         fields=fields,
-        state=allocate(fields, {"outputs": n_outputs, "points": n_slots}),
-        points=Points(parts.kernel, n_slots, n_features, dtype),
+        state=allocate(fields, {"outputs": n_outputs, "points": n_slots, "touched": n_touched}),
+        points=(SparsePoints if sparse else Points)(parts.kernel, n_slots, n_features, dtype),
         limit=limit,
+        n_touched=n_touched,
     )
+
+
+def _most_touched(parts: Parts, n_outputs: int) -> int:
+    """How many coefficients a point needs: fewer than outputs where that pays."""
+    most = parts.loss.n_touched() if hasattr(parts.loss, "n_touched") else n_outputs
+    few = n_outputs >= _MANY_OUTPUTS and 4 * most <= n_outputs
+    if few and not parts.update.touches_all() and not parts.budget.projects():
+        return int(most)
+    return n_outputs

@@ -1,11 +1,14 @@
-"""The points of the kernel expansion: dense rows with the numbers that their kernel needs."""
+"""The points of the kernel expansion: rows, dense or sparse, with the numbers of their kernel."""
+
+from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from kernelstream.compiled import compiled
 from kernelstream.kernels import Kernel
 
-__all__ = ["STAGED_ROWS", "Points"]
+__all__ = ["STAGED_ROWS", "Points", "SparsePoints", "as_sparse_rows"]
 
 
 @compiled
@@ -30,8 +33,19 @@ def _write(rows, numbers, slots, partners, shares, X, x):
 STAGED_ROWS = 512
 
 
+def as_sparse_rows(X: Any, dtype: Any = None) -> sparse.csr_array:
+    """X as sparse rows with sorted indices and without duplicates; never changes X."""
+    rows = sparse.csr_array(X, dtype=dtype)
+    if not rows.has_canonical_format:
+        rows = rows.copy() if sparse.issparse(X) else rows
+        rows.sum_duplicates()
+    return rows
+
+
 class Points:
     """Slots that hold rows. Rows are written here and nowhere else."""
+
+    is_sparse = False
 
     def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
         self.kernel = kernel
@@ -41,13 +55,28 @@ class Points:
         self.journal: list[tuple[np.ndarray, ...]] | None = None  # what `write` replaced, if asked
         self._memory = np.empty(0, dtype)
 
+    @property
+    def n_features(self) -> int:
+        """How long a row is."""
+        return self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of rows and kernel values."""
+        return self.rows.dtype
+
+    def stored(self, n_points: int) -> np.ndarray:
+        """A copy of the rows of the first n points."""
+        return self.rows[:n_points].copy()
+
+    def restore(self, rows: np.ndarray, numbers: np.ndarray) -> None:
+        """Take rows as the first points."""
+        self.rows[: len(rows)], self.numbers[: len(rows)] = rows, numbers
+
     def first(self, n_points: int) -> "Points":
         """A copy with the first n points and nothing else."""
         copy = Points(self.kernel, self.n_slots, self.rows.shape[1], self.rows.dtype)
-        copy.rows[:n_points], copy.numbers[:n_points] = (
-            self.rows[:n_points],
-            self.numbers[:n_points],
-        )
+        copy.restore(self.rows[:n_points], self.numbers[:n_points])
         return copy
 
     def grow(self, n_slots: int) -> None:
@@ -101,4 +130,81 @@ class Points:
         self.block(end, X, numbers, block)
         if diagonal is not None:  # exactly, whatever rounding made of it
             block[n_points:].reshape(-1)[:: len(X) + 1] = diagonal
+        return block
+
+
+class SparsePoints:
+    """`Points` whose rows are sparse. A change makes a new matrix, so that undoing is easy."""
+
+    is_sparse = True
+
+    def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
+        self.kernel = kernel
+        self.n_slots = n_slots
+        self.rows = sparse.csr_array((0, n_features), dtype=dtype)
+        self.numbers = np.zeros(0, dtype=dtype)
+        self.journal: list[tuple[Any, ...]] | None = None
+
+    @property
+    def n_features(self) -> int:
+        """How long a row is."""
+        return self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of rows and kernel values."""
+        return self.rows.dtype
+
+    def stored(self, n_points: int) -> sparse.csr_array:
+        """A copy of the rows of the first n points."""
+        return self.rows[:n_points].copy()
+
+    def restore(self, rows: sparse.csr_array, numbers: np.ndarray) -> None:
+        """Take rows as the first points."""
+        self.rows, self.numbers = rows, numbers
+
+    def first(self, n_points: int) -> "SparsePoints":
+        """A copy with the first n points and nothing else."""
+        copy = SparsePoints(self.kernel, self.n_slots, self.n_features, self.dtype)
+        copy.restore(self.stored(n_points), self.numbers[:n_points].copy())
+        return copy
+
+    def grow(self, n_slots: int) -> None:
+        """Make room for more points."""
+        self.n_slots = n_slots
+
+    def write(
+        self, slots: np.ndarray, partners: np.ndarray, shares: np.ndarray, X: sparse.csr_array,
+        numbers: np.ndarray,
+    ) -> None:  # fmt: skip
+        """Put rows into slots, in order; below zero there is nothing to do."""
+        if self.journal is not None:
+            self.journal.append((self.rows, self.numbers))
+        came = np.flatnonzero(slots >= 0)
+        if not came.size:
+            return
+        n = self.rows.shape[0]
+        source = np.arange(max(n, slots.max() + 1))
+        for i in came:  # a later row may take the place of an earlier one
+            source[slots[i]] = n + i
+        self.rows = sparse.vstack([self.rows, X], format="csr")[source]
+        self.numbers = np.concatenate([self.numbers, numbers])[source]
+
+    def undo(self) -> None:
+        """Take back what was written since the journal began."""
+        if self.journal:
+            self.rows, self.numbers = self.journal[0]
+
+    def block(self, n_points: int, X: sparse.csr_array, numbers: np.ndarray, out: Any) -> None:
+        """Write k(points, X) into `out`."""
+        self.kernel.block(self.rows, X, self.numbers, numbers, out)
+
+    def block_with_rows(self, n_points: int, X: sparse.csr_array, numbers: np.ndarray) -> Any:
+        """k(points, X) and below it k(X, X)."""
+        block = np.empty((n_points + X.shape[0], X.shape[0]), self.dtype)
+        self.block(n_points, X, numbers, block[:n_points])
+        self.kernel.block(X, X, numbers, numbers, block[n_points:])
+        diagonal = self.kernel.diagonal(numbers)
+        if diagonal is not None:  # exactly, whatever rounding made of it
+            block[n_points:].reshape(-1)[:: X.shape[0] + 1] = diagonal
         return block

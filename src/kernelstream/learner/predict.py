@@ -2,56 +2,107 @@
 
 import numpy as np
 
+from kernelstream.compiled import compiled
 from kernelstream.learner.state import State
 
-__all__ = ["coefficients", "raw_scores", "scores_of", "trace_coefficients"]
+__all__ = ["coefficients", "raw_scores", "scores", "trace_coefficients"]
 
 
 def coefficients(state: State) -> np.ndarray:
     """The coefficients alpha of f, of shape (outputs, points)."""
-    expansion = state.expansion
-    return expansion.scale[0] * expansion.a[:, : expansion.n_points[0]]
+    return state.expansion.scale[0] * _lines(state, state.expansion.a)
 
 
 def trace_coefficients(state: State) -> np.ndarray:
     """The coefficients beta of the trace v, of shape (outputs, points)."""
     expansion = state.expansion
-    n = expansion.n_points[0]
     _, q, r = expansion.scale
-    return q * expansion.b[:, :n] + r * expansion.a[:, :n]
+    return q * _lines(state, expansion.b) + r * _lines(state, expansion.a)
 
 
-def scores_of(alpha: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """``alpha . block`` in float64, of shape (outputs, rows)."""
-    if block.shape[1] <= len(alpha):  # the block is what is cheaper to convert
-        return alpha @ block.astype(np.float64, copy=False)
-    return (alpha.astype(block.dtype, copy=False) @ block).astype(np.float64, copy=False)
+def _lines(state: State, stored: np.ndarray) -> np.ndarray:
+    """Raw coefficients with a line for every output."""
+    expansion = state.expansion
+    n = expansion.n_points[0]
+    if not expansion.output.size:
+        return stored[:, :n]
+    lines = np.zeros((len(state.intercept.b), n))
+    for output, line in zip(expansion.output[:, :n], stored[:, :n], strict=True):
+        lines[output, np.arange(n)] += line
+    return lines
+
+
+def scores(state: State, block: np.ndarray) -> np.ndarray:
+    """The scores f(x) + b of a block k(points, rows), in float64, of shape (rows, outputs)."""
+    expansion = state.expansion
+    n = len(block)
+    if expansion.output.size:
+        result = np.zeros((block.shape[1], len(state.intercept.b)))
+        _scatter(expansion.output, expansion.a, np.ascontiguousarray(block.T), result)
+        result *= expansion.scale[0]
+    else:
+        result = _product(expansion.scale[0] * expansion.a[:, :n], block)
+    result += state.intercept.b
+    return result
 
 
 def raw_scores(state: State, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The raw scores ``a . block`` and ``b . block`` of a block k(points, rows), in float64.
 
-    A float32 block is multiplied in float32, and raw numbers may lie far outside that range: they
-    are brought to their true size for the product.
+    Both of shape (rows, outputs). A float32 block is multiplied in float32, and raw numbers may lie
+    far outside that range: they are brought to their true size for the product.
     """
     expansion = state.expansion
-    n, n_outputs = len(block), len(expansion.a)
+    n, n_outputs = len(block), len(state.intercept.b)
+    if expansion.output.size:
+        rows = np.ascontiguousarray(block.T)
+        raw_f = np.zeros((len(rows), n_outputs))
+        _scatter(expansion.output, expansion.a, rows, raw_f)
+        if not expansion.b.size:
+            return raw_f, _NOTHING
+        raw_v = np.zeros((len(rows), n_outputs))
+        _scatter(expansion.output, expansion.b, rows, raw_v)
+        return raw_f, raw_v
     if block.dtype == np.float64 or block.shape[1] <= n_outputs:
         block = block.astype(np.float64, copy=False)
-        raw_f = expansion.a[:, :n] @ block
-        return raw_f, expansion.b[:, :n] @ block if expansion.b.size else _NOTHING
+        raw_f = _transposed_product(expansion.a[:, :n], block)
+        if not expansion.b.size:
+            return raw_f, _NOTHING
+        return raw_f, _transposed_product(expansion.b[:, :n], block)
     p, q, _ = expansion.scale
     if not expansion.b.size:
-        return scores_of(p * expansion.a[:, :n], block) / p, _NOTHING
+        return _product(p * expansion.a[:, :n], block) / p, _NOTHING
     both = np.empty((2 * n_outputs, n), block.dtype)
     np.multiply(expansion.a[:, :n], p, out=both[:n_outputs], casting="same_kind")
     np.multiply(expansion.b[:, :n], q, out=both[n_outputs:], casting="same_kind")
-    products = both @ block
+    products = block.T @ both.T
     # where q is zero every b is, see `Expansion`
     return (
-        np.divide(products[:n_outputs], p, dtype=np.float64),
-        np.divide(products[n_outputs:], q or 1.0, dtype=np.float64),
+        np.divide(products[:, :n_outputs], p, dtype=np.float64),
+        np.divide(products[:, n_outputs:], q or 1.0, dtype=np.float64),
     )
+
+
+def _product(alpha: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """``block^T alpha^T`` in float64, of shape (rows, outputs)."""
+    if block.shape[1] <= len(alpha):  # the block is what is cheaper to convert
+        return _transposed_product(alpha, block.astype(np.float64, copy=False))
+    return (block.T @ alpha.T.astype(block.dtype, copy=False)).astype(np.float64, copy=False)
+
+
+def _transposed_product(lines: np.ndarray, block: np.ndarray) -> np.ndarray:
+    if block.shape[1] == 1:  # a matrix and a vector, which BLAS does faster this way round
+        return (lines @ block).T
+    return block.T @ lines.T
+
+
+@compiled
+def _scatter(output, stored, rows, result):
+    """Add to `result` what the stored coefficients give to rows of kernel values."""
+    for i in range(rows.shape[0]):
+        for line in range(output.shape[0]):
+            for j in range(rows.shape[1]):
+                result[i, output[line, j]] += stored[line, j] * rows[i, j]
 
 
 _NOTHING = np.empty((0, 0))

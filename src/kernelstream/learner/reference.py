@@ -132,16 +132,17 @@ class Reference:
         eta, loss, fitted = self.eta, self.parts.loss, self.parts.fit_intercept
         keep = 1 / (1 + eta * self.c)  # d keep / d log eta = -keep (1 - keep)
         step = keep * eta * weight * k_xx + (eta * weight if fitted else 0)
-        xi = np.zeros_like(f)
-        loss.proximal(keep * f + self.b, y, margin, step, self.parts.update.exact, xi)
+        xi, dual = np.zeros_like(f), np.zeros_like(f)
+        loss.proximal(keep * f + self.b, y, margin, step, self.parts.update.exact, xi, dual)
         new_alpha = -keep * eta * weight * xi  # its derivative with xi held: keep new_alpha
         slope = keep * lam * v - keep * (1 - keep) * f + k_xx * keep * new_alpha
         if fitted:
             slope += lam * self.v_b - eta * weight * xi
         followed = slope.copy()
-        if step > 0:
-            loss.follow(y, margin, step, xi, followed)
-        d_xi = (slope - followed) / step if step > 0 else 0 * xi  # d xi / d log eta
+        traced = isinstance(self.parts.step_size, step_sizes.SMD) and step > 0
+        if traced:
+            loss.follow(y, margin, step, xi, dual, followed)
+        d_xi = (slope - followed) / step if traced else 0 * xi  # d xi / d log eta
         if fitted:
             self.b = self.b - eta * weight * xi
             self.v_b = lam * self.v_b - eta * weight * (xi + d_xi)

@@ -19,10 +19,14 @@ class Expansion(NamedTuple):
 
     The coefficients are stored raw, ``alpha = p a`` and ``beta = q b + r a``, so that a step's
     decay touches three numbers and not every point. Where q is zero, every b is.
+
+    A point has a coefficient for each output, or, where a row touches few of many outputs, only
+    those that may differ from zero; then `output` says which output each belongs to.
     """
 
-    a: Any  # (outputs, points)
-    b: Any  # (outputs, points), or (0, 0) where the step size keeps no trace
+    a: Any  # (lines, points): a line is an output, or one of those that a row touches
+    b: Any  # (lines, points), or (0, 0) where the step size keeps no trace
+    output: Any  # (lines, points), or (0, 0) where a line is an output
     scale: Any  # p, q, r
     norm2: Any  # ||f||^2
     pi: Any  # <f, v>
@@ -41,11 +45,13 @@ class State(NamedTuple):
     budget: Any
 
 
-def expansion_fields(traced: bool) -> Expansion:
-    """The declaration of an expansion, with or without a trace v."""
+def expansion_fields(traced: bool, compact: bool) -> Expansion:
+    """The declaration of an expansion, with or without a trace v, of all outputs or of few."""
+    lines, nothing = ("touched" if compact else "outputs", "points"), ("none", "none")
     return Expansion(
-        a=Field(("outputs", "points"), 0.0),
-        b=Field(("outputs", "points") if traced else ("none", "none"), 0.0),
+        a=Field(lines, 0.0),
+        b=Field(lines if traced else nothing, 0.0),
+        output=Field(lines if compact else nothing, 0, int),
         scale=Field(("scale",), 0.0),
         norm2=Field((), 0.0),
         pi=Field((), 0.0),

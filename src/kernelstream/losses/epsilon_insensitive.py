@@ -37,12 +37,12 @@ class EpsilonInsensitive(NamedTuple):
     def margin_direction(self):
         return 1.0
 
-    def proximal(self, scores, y, margin, step, exact, xi):
+    def proximal(self, scores, y, margin, step, exact, xi, dual):
         residual = y - scores[0]
         size = abs(margin) + abs(y) + abs(scores[0])
         share = share_of_step(abs(residual) - margin, step, size)
         xi[0] = -share if residual > 0.0 else share
 
-    def follow(self, y, margin, step, xi, slope):
+    def follow(self, y, margin, step, xi, dual, slope):
         if 0.0 < abs(xi[0]) < 1.0:  # the new score is pinned to the kink
             slope[0] = 0.0

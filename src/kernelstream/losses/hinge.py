@@ -34,10 +34,10 @@ class Hinge(NamedTuple):
     def margin_direction(self):
         return -1.0
 
-    def proximal(self, scores, y, margin, step, exact, xi):
+    def proximal(self, scores, y, margin, step, exact, xi, dual):
         gap = margin - y * scores[0]
         xi[0] = -y * share_of_step(gap, step, abs(margin) + abs(scores[0]))
 
-    def follow(self, y, margin, step, xi, slope):
+    def follow(self, y, margin, step, xi, dual, slope):
         if 0.0 < abs(xi[0]) < 1.0:  # the new score is pinned to the kink
             slope[0] = 0.0

@@ -48,7 +48,7 @@ class Huber(NamedTuple):
     def margin_direction(self):
         return 1.0
 
-    def proximal(self, scores, y, margin, step, exact, xi):
+    def proximal(self, scores, y, margin, step, exact, xi, dual):
         residual = y - scores[0]
         zone = max(margin, 0.0)
         if abs(residual) >= zone + step:
@@ -58,7 +58,7 @@ class Huber(NamedTuple):
         else:
             xi[0] = -residual / (zone + step)
 
-    def follow(self, y, margin, step, xi, slope):
+    def follow(self, y, margin, step, xi, dual, slope):
         zone = max(margin, 0.0)
         if abs(xi[0]) < 1.0 and zone + step > 0.0:
             slope[0] *= zone / (zone + step)

@@ -37,7 +37,7 @@ class Logistic(NamedTuple):
     def margin_direction(self):
         return 0.0
 
-    def proximal(self, scores, y, margin, step, exact, xi):
+    def proximal(self, scores, y, margin, step, exact, xi, dual):
         # u = y f solves u = u0 + step / (1 + exp(u)); the right side falls: one root, bracketed
         start = y * scores[0]
         low, high = start, start + step
@@ -58,6 +58,6 @@ class Logistic(NamedTuple):
         e = math.exp(-abs(u))
         xi[0] = -y * (e / (1.0 + e) if u >= 0.0 else 1.0 / (1.0 + e))
 
-    def follow(self, y, margin, step, xi, slope):
+    def follow(self, y, margin, step, xi, dual, slope):
         p = abs(xi[0])
         slope[0] /= 1.0 + step * p * (1.0 - p)

@@ -2,9 +2,7 @@
 
 from typing import NamedTuple
 
-import numpy as np
-
-from kernelstream.losses.clipping import share_of_step
+from kernelstream.losses.clipping import share_of_step, sorted_step
 from kernelstream.losses.registry import loss
 from kernelstream.losses.runner_up import runner_up
 from kernelstream.parts import SLACK
@@ -48,7 +46,10 @@ class MulticlassHinge(NamedTuple):
     def margin_direction(self):
         return -1.0
 
-    def proximal(self, scores, y, margin, step, exact, xi):
+    def n_touched(self):
+        return 2
+
+    def proximal(self, scores, y, margin, step, exact, xi, dual):
         label = int(y)
         xi[:] = 0.0
         other = runner_up(scores, label)
@@ -62,32 +63,9 @@ class MulticlassHinge(NamedTuple):
             return
         if share_of_step(margin + scores[other] - scores[label], step, size) == 0.0:
             return
-        # The dual: maximise p . gaps - step (|p|^2 + (sum p)^2) / 2 over p >= 0, sum p <= 1, where
-        # a label's gap is how far it is ahead of where it may be. The labels with the largest gaps
-        # are active: p_k = (gap_k - level) / step, and the sum of p is level / step, or one.
-        gaps = scores - (scores[label] - margin)
-        gaps[label] = -np.inf
-        order = np.argsort(-gaps)
-        total, level, active = 0.0, 0.0, 0
-        capped = False
-        for rank in range(order.shape[0] - 1):
-            gap = gaps[order[rank]]
-            if rank > 0 and gap <= level:
-                break
-            total += gap
-            active += 1
-            level = total / (1.0 + active)
-            capped = level > step
-            if capped:
-                level = (total - step) / active
-        for rank in range(active):
-            k = order[rank]
-            xi[k] = (gaps[k] - level) / step
-            xi[label] -= xi[k]
-        if capped:
-            xi[label] = -1.0
+        sorted_step(scores - (scores[label] - margin), label, step, xi)
 
-    def follow(self, y, margin, step, xi, slope):
+    def follow(self, y, margin, step, xi, dual, slope):
         # Active labels stay level with each other, and with the true one unless the step is capped.
         label = int(y)
         total, active = 0.0, 0

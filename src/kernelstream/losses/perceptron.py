@@ -1,6 +1,8 @@
 """Perceptron losses: the hinge with no margin (NORMA, section 3)."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from kernelstream.losses.registry import loss
 from kernelstream.losses.runner_up import runner_up
@@ -68,3 +70,45 @@ class MulticlassPerceptron(NamedTuple):
 
     def margin_direction(self):
         return 0.0
+
+    def n_touched(self):
+        return 2
+
+
+@loss(
+    "perceptron", "classification", single_output=False, accepts_nu=False, accepts_implicit=False,
+    structured=True,
+)  # fmt: skip
+class StructuredPerceptron(NamedTuple):
+    """The multiclass perceptron with a label kernel; distances play no part."""
+
+    labels: Any
+
+    def value(self, scores, y, margin):
+        label = int(y)
+        at = np.empty(self.labels.n_labels())
+        self.labels.label_scores(scores, 0, 0.0, at)
+        return max(0.0, at[runner_up(at, label)] - at[label])
+
+    def gradient(self, scores, y, margin, xi):
+        label = int(y)
+        xi[:] = 0.0
+        at = np.empty(self.labels.n_labels())
+        self.labels.label_scores(scores, 0, 0.0, at)
+        other = runner_up(at, label)
+        mistaken = at[label] - at[other] <= SLACK * (1.0 + abs(at[label]) + abs(at[other]))
+        if mistaken:
+            self.labels.separate(other, label, 1.0, xi)
+        return mistaken
+
+    def is_curved(self):
+        return False
+
+    def curvature(self, scores, y, margin, direction, product):
+        return 0.0
+
+    def margin_direction(self):
+        return 0.0
+
+    def n_touched(self):
+        return self.labels.n_touched()

@@ -18,20 +18,24 @@ class LossEntry(NamedTuple):
     single_output: bool  # one score, or one a label
     accepts_nu: bool  # whether its margin may adapt
     accepts_implicit: bool  # whether it has an implicit step
-    rule: Any
+    structured: bool  # whether it is made with the numbers of a label structure
+    rule: Any  # or, where structured, the class that makes one from them
 
 
 _ENTRIES: list[LossEntry] = []
 
 
 def loss(
-    name: str, task: str, *, single_output: bool, accepts_nu: bool, accepts_implicit: bool = True
-) -> Callable[[RuleClass], RuleClass]:
+    name: str, task: str, *, single_output: bool, accepts_nu: bool, accepts_implicit: bool = True,
+    structured: bool = False,
+) -> Callable[[RuleClass], RuleClass]:  # fmt: skip
     """Class decorator: make a NamedTuple a loss that users find by name."""
 
     def register(cls: RuleClass) -> RuleClass:
-        entry = LossEntry(name, task, single_output, accepts_nu, accepts_implicit, rule(cls)())
-        _ENTRIES.append(entry)
+        made = rule(cls) if structured else rule(cls)()
+        _ENTRIES.append(
+            LossEntry(name, task, single_output, accepts_nu, accepts_implicit, structured, made)
+        )
         return cls
 
     return register
@@ -47,9 +51,13 @@ def names(task: str) -> list[str]:
     return sorted({entry.name for entry in _ENTRIES if entry.task == task})
 
 
-def find(task: str, name: str, single_output: bool) -> LossEntry:
-    """The loss of a task by name, for models with one output or with one a label."""
+def find(task: str, name: str, single_output: bool, labels: Any = None) -> LossEntry:
+    """The loss of a task by name, for models with one output or with one a label.
+
+    `labels` are the numbers of a label structure, where there is one.
+    """
+    wanted = (task, name, single_output, labels is not None)
     for entry in _ENTRIES:
-        if (entry.task, entry.name, entry.single_output) == (task, name, single_output):
-            return entry
+        if (entry.task, entry.name, entry.single_output, entry.structured) == wanted:
+            return entry if labels is None else entry._replace(rule=entry.rule(labels))
     raise LookupError(f"no loss {name!r} for {task} (single_output={single_output})")

@@ -74,7 +74,7 @@ class Softmax(NamedTuple):
     def margin_direction(self):
         return 0.0
 
-    def proximal(self, scores, y, margin, step, exact, xi):
+    def proximal(self, scores, y, margin, step, exact, xi, dual):
         # Newton on 1/2 |z - scores|^2 + step l(z), whose Hessian is diagonal plus rank one, halving
         # steps that increase it. Near the minimum the objective is flat to rounding, so the end is
         # where the gradient stops shrinking. xi holds the probabilities at z.
@@ -108,7 +108,7 @@ class Softmax(NamedTuple):
             z[:] = trial
         xi[label] -= 1.0
 
-    def follow(self, y, margin, step, xi, slope):
+    def follow(self, y, margin, step, xi, dual, slope):
         p = xi.copy()
         p[int(y)] += 1.0
         _solve_shifted(p, step, slope)

@@ -28,8 +28,8 @@ class Squared(NamedTuple):
     def margin_direction(self):
         return 0.0
 
-    def proximal(self, scores, y, margin, step, exact, xi):
+    def proximal(self, scores, y, margin, step, exact, xi, dual):
         xi[0] = (scores[0] - y) / (1.0 + step)
 
-    def follow(self, y, margin, step, xi, slope):
+    def follow(self, y, margin, step, xi, dual, slope):
         slope[0] /= 1.0 + step

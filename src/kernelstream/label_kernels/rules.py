@@ -1,0 +1,203 @@
+"""Label structures as compiled code sees them.
+
+====================  ===========================================================================
+``n_labels``          how many labels there are
+``n_touched``         the most outputs that differ between two labels
+``is_plain``          whether B is the identity, that is, whether labels are outputs
+``label_scores``      writes the score of every label, plus margin times its distance from y
+``separate``          adds amount (B_i - B_j) to the outputs, and answers |B_i - B_j|^2
+``pull_back``         writes B^T xi
+``kernel_diagonal``   |B_k|^2
+``distance_between``  Delta(i, j)
+====================  ===========================================================================
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.compiled import compiled
+from kernelstream.parts import rule
+
+__all__ = ["MatrixLabels", "PlainLabels", "TreeLabels", "measure_pairs", "score_rows"]
+
+
+@rule
+class TreeLabels(NamedTuple):
+    """Labels are nodes of a tree; outputs are its nodes without the root, parents first."""
+
+    parent: Any  # (nodes,): the parent of each; -1 is the root
+    depth: Any  # (nodes,): edges to the root
+    node: Any  # (labels,): the node of each label
+
+    def n_labels(self):
+        return self.node.shape[0]
+
+    def n_touched(self):
+        return 2 * self.depth.max()
+
+    def isplain(self):
+        return False
+
+    def label_scores(self, outputs, y, margin, scores):
+        n = self.parent.shape[0]
+        to_root = np.empty(n)  # sum of the outputs from here to the root
+        for m in range(n):
+            above = self.parent[m]
+            to_root[m] = outputs[m] + to_root[above] if above >= 0 else outputs[m]
+        for k in range(self.node.shape[0]):
+            m = self.node[k]
+            scores[k] = to_root[m] if m >= 0 else 0.0
+        if margin == 0.0:
+            return
+        shared = to_root  # from here on: the depth at which the paths of a node and of y part
+        shared[:] = -1.0
+        depth_y, m = 0.0, self.node[y]
+        if m >= 0:
+            depth_y = self.depth[m]
+        while m >= 0:
+            shared[m] = self.depth[m]
+            m = self.parent[m]
+        for m in range(n):
+            if shared[m] < 0.0:
+                above = self.parent[m]
+                shared[m] = shared[above] if above >= 0 else 0.0
+        for k in range(self.node.shape[0]):
+            m = self.node[k]
+            if m >= 0:  # half the edges of the path (62)
+                scores[k] += margin * (0.5 * (depth_y + self.depth[m]) - shared[m])
+            else:
+                scores[k] += margin * 0.5 * depth_y
+
+    def separate(self, i, j, amount, outputs):
+        a, b = self.node[i], self.node[j]
+        n_steps = 0
+        while a != b:
+            n_steps += 1
+            if b < 0 or (a >= 0 and self.depth[a] >= self.depth[b]):
+                outputs[a] += amount
+                a = self.parent[a]
+            else:
+                outputs[b] -= amount
+                b = self.parent[b]
+        return float(n_steps)
+
+    def pull_back(self, xi, outputs):
+        outputs[:] = 0.0
+        for k in range(self.node.shape[0]):
+            if self.node[k] >= 0:
+                outputs[self.node[k]] += xi[k]
+        for m in range(self.parent.shape[0] - 1, -1, -1):
+            if self.parent[m] >= 0:
+                outputs[self.parent[m]] += outputs[m]
+
+    def kernel_diagonal(self, k):
+        return float(self.depth[self.node[k]]) if self.node[k] >= 0 else 0.0
+
+    def distance_between(self, i, j):
+        a, b = self.node[i], self.node[j]
+        n_steps = 0
+        while a != b:
+            n_steps += 1
+            if b < 0 or (a >= 0 and self.depth[a] >= self.depth[b]):
+                a = self.parent[a]
+            else:
+                b = self.parent[b]
+        return 0.5 * n_steps
+
+
+@rule
+class PlainLabels(NamedTuple):
+    """Labels are outputs, at distances from each other."""
+
+    distance: Any  # (labels, labels): of the second where the first is true
+
+    def n_labels(self):
+        return self.distance.shape[0]
+
+    def n_touched(self):
+        return 2
+
+    def isplain(self):
+        return True
+
+    def label_scores(self, outputs, y, margin, scores):
+        for k in range(self.distance.shape[0]):
+            scores[k] = outputs[k] + margin * self.distance[y, k]
+
+    def separate(self, i, j, amount, outputs):
+        outputs[i] += amount
+        outputs[j] -= amount
+        return 0.0 if i == j else 2.0
+
+    def pull_back(self, xi, outputs):
+        for k in range(self.distance.shape[0]):
+            outputs[k] = xi[k]
+
+    def kernel_diagonal(self, k):
+        return 1.0
+
+    def distance_between(self, i, j):
+        return self.distance[i, j]
+
+
+@rule
+class MatrixLabels(NamedTuple):
+    """Labels with any kernel; B is its symmetric root."""
+
+    root: Any  # (labels, labels)
+    distance: Any
+
+    def n_labels(self):
+        return self.distance.shape[0]
+
+    def n_touched(self):
+        return self.distance.shape[0]
+
+    def isplain(self):
+        return False
+
+    def label_scores(self, outputs, y, margin, scores):
+        for k in range(self.distance.shape[0]):
+            total = margin * self.distance[y, k]
+            for m in range(outputs.shape[0]):
+                total += self.root[k, m] * outputs[m]
+            scores[k] = total
+
+    def separate(self, i, j, amount, outputs):
+        norm2 = 0.0
+        for m in range(outputs.shape[0]):
+            difference = self.root[i, m] - self.root[j, m]
+            outputs[m] += amount * difference
+            norm2 += difference * difference
+        return norm2
+
+    def pull_back(self, xi, outputs):
+        outputs[:] = 0.0
+        for k in range(self.distance.shape[0]):
+            if xi[k] != 0.0:
+                for m in range(outputs.shape[0]):
+                    outputs[m] += xi[k] * self.root[k, m]
+
+    def kernel_diagonal(self, k):
+        total = 0.0
+        for m in range(self.distance.shape[0]):
+            total += self.root[k, m] * self.root[k, m]
+        return total
+
+    def distance_between(self, i, j):
+        return self.distance[i, j]
+
+
+@compiled
+def score_rows(labels, outputs, scores):
+    """Write the scores of the labels for every row of outputs."""
+    for i in range(outputs.shape[0]):
+        labels.label_scores(outputs[i], 0, 0.0, scores[i])
+
+
+@compiled
+def measure_pairs(labels, first, second, distances):
+    """Write the distance of every two labels."""
+    for i in range(first.shape[0]):
+        distances[i] = labels.distance_between(first[i], second[i])

@@ -1,0 +1,259 @@
+"""Labels in a graph, and labels with tables of numbers."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import expm
+from scipy.sparse.csgraph import shortest_path
+
+from kernelstream.label_kernels.base import LabelStructure, check_names, plain
+from kernelstream.label_kernels.rules import MatrixLabels, PlainLabels
+from kernelstream.parts import number
+
+__all__ = ["LabelGraph", "LabelMatrix"]
+
+
+class _TableStructure(LabelStructure):
+    """A structure whose numbers are tables of all pairs of labels."""
+
+    labels: tuple
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        return f"<{type(self).__name__} of {len(self.labels)} labels>"
+
+    def label_names(self) -> list[Any]:
+        return list(self.labels)
+
+    def _rule_of(self, kernel: np.ndarray | None, distance: np.ndarray) -> Any:
+        distance = np.ascontiguousarray(distance, dtype=float)
+        if kernel is None:
+            return PlainLabels(distance)
+        return MatrixLabels(_symmetric_root(kernel), distance)
+
+
+def _symmetric_root(kernel: Any) -> np.ndarray:
+    values, vectors = np.linalg.eigh(kernel)
+    return np.ascontiguousarray((vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T)
+
+
+def _check_kernel(kernel: Any, n: int) -> None:
+    _check_square("kernel", kernel, n)
+    largest = np.abs(kernel).max()
+    if np.abs(kernel - kernel.T).max() > 1e-8 * largest:
+        raise ValueError("kernel is not symmetric: kappa(y, z) must equal kappa(z, y).")
+    smallest = np.linalg.eigvalsh(kernel)[0]
+    if smallest < -1e-8 * largest:
+        raise ValueError(
+            f"kernel has the eigenvalue {smallest:.3g}: it must be positive semidefinite. "
+            "Add a multiple of the identity, or use a diffusion kernel."
+        )
+
+
+def _check_square(name: str, matrix: Any, n: int) -> None:
+    if not isinstance(matrix, np.ndarray) or matrix.shape != (n, n):
+        shape = getattr(matrix, "shape", None)
+        raise ValueError(
+            f"{name} must be an array of shape {(n, n)}, one line a label, not {shape}."
+        )
+    if not np.isfinite(matrix).all():
+        raise ValueError(f"{name} contains NaN or infinity.")
+
+
+class LabelGraph(_TableStructure):
+    """Labels in a graph: the distance is the length of the shortest path (25).
+
+    Made by `from_edges`, `from_networkx` or `from_scipy`.
+
+    Parameters
+    ----------
+    labels : tuple of str or int
+    edges : tuple of (label, label, length)
+        Undirected; lengths are positive.
+    kernel : {"identity", "diffusion"} or ndarray, default="identity"
+        "diffusion" is ``exp(-time L)`` with the graph's Laplacian L, in which an edge has the
+        weight 1 / length. An array must be positive semidefinite, in the order of `labels`.
+    time : float, default=1.0
+        Of the diffusion.
+
+    References
+    ----------
+    Kondor, Lafferty: Diffusion Kernels on Graphs and Other Discrete Input Spaces. ICML 2002.
+
+    Examples
+    --------
+    >>> from kernelstream.label_kernels import LabelGraph
+    >>> graph = LabelGraph.from_edges([("low", "middle"), ("middle", "high", 2.0)])
+    >>> graph.distances(["low"], ["high"])
+    array([3.])
+    """
+
+    def __init__(self, labels: tuple, edges: tuple, kernel: Any = "identity", time: float = 1.0):
+        self.labels = labels
+        self.edges = edges
+        self.kernel = kernel
+        self.time = time
+        self.check()
+
+    def check(self) -> None:
+        check_names("labels", self.labels)
+        if len(self.labels) < 2:
+            raise ValueError(f"labels={self.labels!r}: give at least two labels.")
+        for edge in self.edges:
+            if len(edge) != 3 or edge[0] not in self.labels or edge[1] not in self.labels:
+                raise ValueError(f"edges contains {edge!r}: give (label, label, length).")
+            number(f"the length of the edge {edge[:2]!r}", edge[2], above=0)
+        number("time", self.time, above=0)
+        if isinstance(self.kernel, str):
+            if self.kernel not in ("identity", "diffusion"):
+                raise ValueError(
+                    f"kernel={self.kernel!r} is unknown: choose 'identity', 'diffusion' or give an "
+                    "array."
+                )
+        else:
+            _check_kernel(self.kernel, len(self.labels))
+
+    def _lengths(self) -> sparse.csr_array:
+        position = {name: i for i, name in enumerate(self.labels)}
+        n = len(self.labels)
+        shortest: dict[tuple[int, int], float] = {}
+        for first, second, length in self.edges:
+            pair = (min(position[first], position[second]), max(position[first], position[second]))
+            shortest[pair] = min(float(length), shortest.get(pair, np.inf))
+        rows, columns = np.array(list(shortest), dtype=int).reshape(-1, 2).T
+        return sparse.csr_array((np.array(list(shortest.values())), (rows, columns)), (n, n))
+
+    def _make_rule(self) -> Any:
+        lengths = self._lengths()
+        distance = shortest_path(lengths, directed=False)
+        if not np.isfinite(distance).all():
+            first, second = np.argwhere(~np.isfinite(distance))[0]
+            raise ValueError(
+                f"edges: there is no path from {self.labels[first]!r} to {self.labels[second]!r}. "
+                "Connect the graph, or give distances with LabelMatrix."
+            )
+        if not isinstance(self.kernel, str):
+            return self._rule_of(np.asarray(self.kernel), distance)
+        if self.kernel == "identity":
+            return self._rule_of(None, distance)
+        weights = lengths.toarray()
+        weights[weights > 0] = 1.0 / weights[weights > 0]
+        weights = weights + weights.T
+        np.fill_diagonal(weights, 0.0)
+        laplacian = np.diag(weights.sum(axis=1)) - weights
+        return self._rule_of(expm(-float(self.time) * laplacian), distance)
+
+    @classmethod
+    def from_edges(
+        cls, edges: Iterable[Any], kernel: Any = "identity", time: float = 1.0
+    ) -> "LabelGraph":
+        """A graph from its edges, (label, label) or (label, label, length).
+
+        Parameters
+        ----------
+        edges : iterable of tuple
+            Without a length it is 1.
+        kernel, time
+            As in the class.
+        """
+        full = []
+        for edge in edges:
+            if len(edge) not in (2, 3):
+                raise ValueError(f"edges contains {edge!r}: give (label, label) or with a length.")
+            length = edge[2] if len(edge) == 3 else 1.0
+            full.append((plain(edge[0]), plain(edge[1]), plain(length)))
+        labels = dict.fromkeys(name for edge in full for name in edge[:2])
+        return cls(tuple(labels), tuple(full), kernel, time)
+
+    @classmethod
+    def from_networkx(
+        cls, graph: Any, weight: str = "weight", kernel: Any = "identity", time: float = 1.0
+    ) -> "LabelGraph":
+        """A graph from networkx, with lengths in the edges' attribute `weight` (1 where missing).
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+        weight : str, default="weight"
+        kernel, time
+            As in the class.
+        """
+        edges = tuple((u, v, float(data.get(weight, 1.0))) for u, v, data in graph.edges(data=True))
+        return cls(tuple(graph.nodes), edges, kernel, time)
+
+    @classmethod
+    def from_scipy(
+        cls, matrix: Any, labels: Iterable[Any] | None = None, kernel: Any = "identity",
+        time: float = 1.0,
+    ) -> "LabelGraph":  # fmt: skip
+        """A graph from a sparse matrix of lengths.
+
+        Parameters
+        ----------
+        matrix : scipy sparse matrix or array of shape (n, n)
+        labels : sequence, default=None
+            None: 0 to n - 1.
+        kernel, time
+            As in the class.
+        """
+        entries = sparse.coo_array(matrix)
+        if entries.shape[0] != entries.shape[1]:
+            raise ValueError(f"matrix has the shape {entries.shape}: give a square one.")
+        names = list(range(entries.shape[0])) if labels is None else [plain(n) for n in labels]
+        if len(names) != entries.shape[0]:
+            raise ValueError(f"labels has {len(names)} names, matrix {entries.shape[0]} lines.")
+        edges = tuple(
+            (names[i], names[j], float(length))
+            for i, j, length in zip(entries.row, entries.col, entries.data, strict=True)
+        )
+        return cls(tuple(names), edges, kernel, time)
+
+
+class LabelMatrix(_TableStructure):
+    """Labels with their kernel and their distances given.
+
+    Parameters
+    ----------
+    labels : sequence of str or int
+    kernel : ndarray of shape (n, n), default=None
+        Symmetric and positive semidefinite. None: the identity, that is, labels have nothing in
+        common.
+    distance : ndarray of shape (n, n), default=None
+        What it costs to predict the second label where the first is true: not negative, zero on
+        the diagonal, not necessarily symmetric. None: one for any confusion.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.label_kernels import LabelMatrix
+    >>> costs = np.array([[0.0, 1.0], [5.0, 0.0]])
+    >>> LabelMatrix(["healthy", "ill"], distance=costs).distances(["ill"], ["healthy"])
+    array([5.])
+    """
+
+    def __init__(self, labels: Any, kernel: Any = None, distance: Any = None):
+        self.labels = labels
+        self.kernel = kernel
+        self.distance = distance
+        self.check()
+
+    def check(self) -> None:
+        n = len(self.labels)
+        check_names("labels", [plain(name) for name in self.labels])
+        if n < 2:
+            raise ValueError(f"labels={self.labels!r}: give at least two labels.")
+        if self.kernel is not None:
+            _check_kernel(self.kernel, n)
+        if self.distance is not None:
+            _check_square("distance", self.distance, n)
+            if (self.distance < 0).any() or np.diag(self.distance).any():
+                raise ValueError("distance must not be negative, and zero on its diagonal.")
+
+    def label_names(self) -> list[Any]:
+        return [plain(name) for name in self.labels]
+
+    def _make_rule(self) -> Any:
+        n = len(self.labels)
+        distance = 1.0 - np.eye(n) if self.distance is None else self.distance
+        return self._rule_of(self.kernel, distance)
