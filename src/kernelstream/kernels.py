@@ -360,6 +360,8 @@ class Custom(Kernel):
         return 0.0 * np.asarray(X.sum(axis=1))  # zero, or NaN where the row is not finite
 
     def block(self, P, X, p, x, out):
+        if not out.size:
+            return  # many a function refuses to look at no rows
         block = self.function(P, X)
         block = block.toarray() if sparse.issparse(block) else np.asarray(block)
         if block.shape != out.shape:

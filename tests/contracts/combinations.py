@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernelstream import budgets, kernels, losses, margins, step_sizes, updates
+from kernelstream import budgets, kernels, margins, step_sizes, updates
 from kernelstream.learner.model import Parts
+
+from ..structures import STRUCTURES, every_loss
 
 KERNELS = {
     "rbf": kernels.RBF(0.5),
@@ -42,7 +44,7 @@ UPDATES = {
     "implicit": updates.Implicit(),
     "implicit-paper": updates.Implicit(exact=False),
 }
-LOSSES = {(e.task, e.name, e.single_output): e for e in losses.all_losses()}
+LOSSES = {(entry.task, entry.name, kind): entry for kind, entry in every_loss()}
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,8 @@ class Combination:
 
     @property
     def n_outputs(self):
-        return 1 if LOSSES[self.loss].single_output else 3
+        kind = self.loss[2]
+        return STRUCTURES[kind].n_outputs() if kind in STRUCTURES else {"one": 1, "many": 3}[kind]
 
     def parts(self):
         return Parts(
@@ -85,12 +88,12 @@ def problem(combination, n_rows, seed, n_features=3):
     X = random.normal(size=(n_rows, n_features))
     drift = np.linspace(0, 1, n_rows)
     signal = np.sin(2 * X[:, 0]) + X[:, 1] * drift + 0.1 * random.normal(size=n_rows)
-    task, _, single = combination.loss
+    task, _, kind = combination.loss
     if task == "regression":
         y = 2 * signal
     elif task == "novelty":
         y = np.ones(n_rows)
-    elif single:
+    elif kind == "one":
         y = np.where(signal > 0, 1.0, -1.0)
     else:
         y = np.digitize(signal, [-0.5, 0.5]).astype(float)

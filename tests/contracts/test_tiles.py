@@ -1,15 +1,20 @@
 """Tiles of any size, compiled or not, give the model that the reference gives row by row."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+import scipy.sparse
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from kernelstream import losses
 from kernelstream.backends import cpu
+from kernelstream.label_kernels import Taxonomy
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.model import build
+from kernelstream.learner.points import as_sparse_rows
 from kernelstream.learner.predict import coefficients, trace_coefficients
 from kernelstream.learner.reference import Reference
 
@@ -40,11 +45,16 @@ combinations = st.builds(
 
 
 def learned(combination, X, y, weight, tile_rows, dtype=np.float64, interpreted=False):
-    learner = build(combination.parts(), X.shape[1], combination.n_outputs, np.dtype(dtype))
+    sparse = scipy.sparse.issparse(X)
+    learner = build(combination.parts(), X.shape[1], combination.n_outputs, np.dtype(dtype), sparse)
     if interpreted:  # the same lines as plain Python, without a compiler
         learner.scratch["learn"] = learn_tile.py_func
     trail = cpu.learn(learner, X.astype(dtype), y, weight, tile_rows)
     return learner, trail
+
+
+def as_dense(rows):
+    return rows.toarray() if scipy.sparse.issparse(rows) else rows
 
 
 def everything(learner):
@@ -53,7 +63,7 @@ def everything(learner):
     return {
         "alpha": coefficients(state),
         "beta": trace_coefficients(state) if state.expansion.b.size else np.zeros(0),
-        "points": learner.points.rows[: learner.n_points],
+        "points": as_dense(learner.points.stored(learner.n_points)),
         "eta": state.step_size.eta,
         "norm2": state.expansion.norm2,
         "pi": state.expansion.pi,
@@ -114,10 +124,75 @@ def test_any_tile_matches_the_reference(combination, seed, tile_rows):
     assert_same(in_order(learner, everything(learner)), reference_numbers(reference), 1e-9)
 
 
+@settings(max_examples=60)
+@given(combinations, st.integers(0, 10**6), st.sampled_from([1, 7, 64]))
+def test_sparse_rows_give_the_model_that_dense_ones_give(combination, seed, tile_rows):
+    assume(combination.budget != "merge" and combination.kernel != "custom")
+    X, y, weight = problem(combination, 60, seed)
+    X[np.abs(X) < 0.7] = 0.0
+    rows = as_sparse_rows(X)
+    dense, expected = learned(combination, X, y, weight, tile_rows, interpreted=True)
+    learner, trail = learned(combination, rows, y, weight, tile_rows, interpreted=True)
+    np.testing.assert_allclose(trail.scores, expected.scores, rtol=1e-9, atol=1e-9)
+    assert_same(everything(learner), everything(dense), 1e-9)
+
+
+def many_labels(n_rows, n_labels, seed):
+    random = np.random.default_rng(seed)
+    y = random.integers(0, n_labels, n_rows).astype(float)
+    X = np.column_stack([np.sin(y), np.cos(3 * y), random.normal(size=n_rows)])
+    return X, y, np.ones(n_rows)
+
+
+DEEP = Taxonomy.from_paths([f"{k % 3}/{k % 12}/{k}" for k in range(60)])
+FEW = {
+    "flat": (losses.find("classification", "hinge", False).rule, 60),
+    "perceptron": (losses.find("classification", "perceptron", False).rule, 60),
+    "tree": (losses.find("classification", "hinge", False, DEEP.to_rule()).rule, DEEP.n_outputs()),
+}
+
+
+@pytest.mark.parametrize("budget", ["unbounded", "oldest", "oldest-exact", "smallest-exact"])
+@pytest.mark.parametrize("step_size", ["constant", "smd", "smd-single"])
+@pytest.mark.parametrize(
+    ("loss", "update"),
+    [("flat", "explicit"), ("flat", "implicit-paper"), ("tree", "explicit"),
+     ("tree", "implicit-paper"), ("perceptron", "explicit")],
+)  # fmt: skip
+def test_keeping_only_nonzeros_changes_nothing(monkeypatch, loss, update, step_size, budget):
+    rule, n_outputs = FEW[loss]
+    combination = Combination(
+        loss=("classification", "hinge", "many"), step_size=step_size, update=update, budget=budget
+    )
+    parts = replace(combination.parts(), loss=rule)
+    X, y, weight = many_labels(60, 60, seed=1)
+    reference = Reference(parts, 3, n_outputs)
+    scores = [reference.learn(*row) for row in zip(X, y, weight, strict=True)]
+    monkeypatch.setattr("kernelstream.learner.model._MANY_OUTPUTS", 16)
+    for tile_rows in (1, 13):
+        learner = build(parts, 3, n_outputs, np.dtype(float))
+        assert learner.n_touched < n_outputs
+        assert len(learner.state.expansion.a) == learner.n_touched
+        learner.scratch["learn"] = learn_tile.py_func
+        trail = cpu.learn(learner, X, y, weight, tile_rows)
+        np.testing.assert_allclose(trail.scores, scores, rtol=1e-9, atol=1e-9)
+        assert_same(in_order(learner, everything(learner)), reference_numbers(reference), 1e-9)
+        block = parts.kernel(X, learner.points.stored(learner.n_points))
+        np.testing.assert_allclose(
+            cpu.scores(learner, X), block @ coefficients(learner.state).T, atol=1e-12
+        )
+
+
 def covering():
     """Combinations in which every two choices of different parts meet (greedy pairwise cover)."""
+    # one structured loss of each form: the others differ in code that the test above interprets
+    compiled = [
+        key
+        for key in LOSSES
+        if key[2] in ("one", "many") or key[1:] in (("hinge", "tree"), ("log_loss", "matrix"))
+    ]
     axes = {
-        "loss": list(LOSSES), "margin": list(MARGINS), "step_size": list(STEP_SIZES),
+        "loss": compiled, "margin": list(MARGINS), "step_size": list(STEP_SIZES),
         "budget": list(BUDGETS), "update": list(UPDATES), "intercept": [False, True],
     }  # fmt: skip
     allowed = [
@@ -145,8 +220,8 @@ def test_compiled_tiles_of_all_sizes_agree(combination):
 @pytest.mark.parametrize("kernel", [k for k in KERNELS if k != "custom"])
 @pytest.mark.parametrize(
     ("loss", "step_size"),
-    [(("classification", "hinge", False), "smd"), (("classification", "log_loss", True), "sqrt"),
-     (("regression", "squared_error", True), "smd-normalized")],
+    [(("classification", "hinge", "many"), "smd"), (("classification", "log_loss", "one"), "sqrt"),
+     (("regression", "squared_error", "one"), "smd-normalized")],
 )  # fmt: skip
 def test_float32_rows_agree_to_single_precision(kernel, loss, step_size):
     combination = Combination(loss=loss, kernel=kernel, step_size=step_size)
@@ -162,7 +237,7 @@ def test_float32_rows_agree_to_single_precision(kernel, loss, step_size):
 
 
 def test_compiled_and_interpreted_loops_are_the_same_function():
-    combination = Combination(loss=("classification", "log_loss", False), intercept=True)
+    combination = Combination(loss=("classification", "log_loss", "many"), intercept=True)
     X, y, weight = problem(combination, 80, seed=3)
     plain, _ = learned(combination, X, y, weight, 16, interpreted=True)
     fast, _ = learned(combination, X, y, weight, 16)
@@ -179,7 +254,7 @@ def test_scales_are_folded_before_they_vanish(decay):
         RBF(0.5), losses.find("classification", "hinge", True).rule, margins.Fixed(1.0),
         step_sizes.SMD(0.5, 0.1, decay), updates.Explicit(), budgets.OldestOut(9), False, 1.5, 1.0,
     )  # fmt: skip
-    X, y, weight = problem(Combination(loss=("classification", "hinge", True)), 400, seed=4)
+    X, y, weight = problem(Combination(loss=("classification", "hinge", "one")), 400, seed=4)
     reference = Reference(parts, 3, 1)
     for row in zip(X, y, weight, strict=True):
         reference.learn(*row)

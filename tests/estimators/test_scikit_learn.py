@@ -14,9 +14,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import kernelstream as ks
 
 REPEATED_ROWS = {
-    "check_sample_weight_equivalence_on_dense_data": (
+    f"check_sample_weight_equivalence_on_{kind}_data": (
         "learning a row twice is not learning it once with twice the weight, as in any SGD"
     )
+    for kind in ("dense", "sparse")
 }
 
 

@@ -14,10 +14,14 @@ scores4 = st.lists(score, min_size=4, max_size=4)
 steps = st.floats(-6, 6).map(lambda exponent: 10.0**exponent)
 
 
-def proximal(entry, scores, y, margin, step, exact=True):
-    xi = np.full(len(scores), np.nan)
-    entry.rule.proximal(scores, y, margin, step, exact, xi, np.zeros_like(scores))
-    return xi
+def proximal_and_dual(entry, scores, y, margin, step, exact=True):
+    xi, dual = np.full(len(scores), np.nan), np.zeros(len(scores))
+    entry.rule.proximal(scores, y, margin, step, exact, xi, dual)
+    return xi, dual
+
+
+def proximal(*arguments, **options):
+    return proximal_and_dual(*arguments, **options)[0]
 
 
 def objective(entry, z, scores, y, margin, step):
@@ -62,13 +66,17 @@ def test_follow_is_the_derivative_of_the_new_scores(
     slope = np.array(slope[: len(scores)])
     h = 1e-6
     moved = [scores + sign * h * slope for sign in (-1, 1)]
-    steps = [proximal(entry, s, y, margin, step, exact) for s in (*moved, scores)]
-    active = [np.sign(xi) * np.where(np.abs(xi) < 1, 1, 2) for xi in steps]
+    steps, duals = zip(
+        *(proximal_and_dual(entry, s, y, margin, step, exact) for s in (*moved, scores)),
+        strict=True,
+    )
+    of_a_piece = duals if entry.structured else steps
+    active = [np.sign(xi) * np.where(np.abs(xi) < 1, 1, 2) for xi in of_a_piece]
     assume((active[0] == active[2]).all() and (active[1] == active[2]).all())  # the same piece
     new = [s - step * xi for s, xi in zip(moved, steps, strict=False)]
     numeric = (new[1] - new[0]) / (2 * h)
     followed = slope.copy()
-    entry.rule.follow(y, margin, step, steps[2], np.zeros_like(scores), followed)
+    entry.rule.follow(y, margin, step, steps[2], duals[2], followed)
     np.testing.assert_allclose(followed, numeric, atol=1e-4 * (1 + step), rtol=1e-4)
 
 

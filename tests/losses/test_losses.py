@@ -7,10 +7,9 @@ from hypothesis import strategies as st
 
 from kernelstream import losses
 
-LOSSES = {
-    f"{entry.name}-{'one' if entry.single_output else 'many'}": entry
-    for entry in losses.all_losses()
-}
+from ..structures import every_loss, n_labels
+
+LOSSES = {f"{entry.name}-{kind}": entry for kind, entry in every_loss()}
 each_loss = pytest.mark.parametrize("entry", LOSSES.values(), ids=LOSSES.keys())
 score = st.floats(-5, 5)
 margin = st.floats(0.1, 2)
@@ -23,7 +22,7 @@ def problem(draw_scores, entry, target):
         y = target if entry.task == "regression" else (1.0 if target > 0 else -1.0)
     else:
         scores = np.array(draw_scores)
-        y = float(int(abs(target) * 1000) % len(scores))
+        y = float(int(abs(target) * 1000) % n_labels(entry, len(scores)))
     return scores, y
 
 
@@ -48,6 +47,8 @@ def test_every_loss_of_the_papers_is_there():
     assert set(LOSSES) == {
         "epsilon_insensitive-one", "hinge-many", "hinge-one", "huber-one", "log_loss-many",
         "log_loss-one", "novelty-one", "perceptron-many", "perceptron-one", "squared_error-one",
+        "hinge-tree", "hinge-graph", "hinge-matrix", "log_loss-tree", "log_loss-graph",
+        "log_loss-matrix", "perceptron-tree", "perceptron-graph", "perceptron-matrix",
     }  # fmt: skip
 
 
@@ -111,7 +112,10 @@ def test_a_perfect_prediction_attains_the_minimum(entry):
     if entry.single_output:
         scores, y = np.array([40.0]), 40.0 if entry.task == "regression" else 1.0
     else:
-        scores, y = np.array([0.0, 40.0, 0.0]), 1.0
+        scores, y = np.array([0.0, 40.0, 0.0, 0.0]), 1.0
+    if entry.structured:
+        entry.rule.labels.separate(1, 0, 40.0, scores)
+        entry.rule.labels.separate(1, 2, 40.0, scores)
     assert entry.rule.value(scores, y, 1.0) == pytest.approx(0, abs=1e-15)
     xi, _ = gradient(entry, scores, y, 1.0)
     np.testing.assert_allclose(xi, 0, atol=1e-15)
@@ -121,7 +125,7 @@ def test_a_perfect_prediction_attains_the_minimum(entry):
 @each_loss
 def test_huge_scores_do_not_overflow_the_gradient(entry, huge):
     for sign in (-huge, huge):
-        scores = np.array([sign]) if entry.single_output else np.array([sign, 0.0, -sign])
+        scores = np.array([sign]) if entry.single_output else np.array([sign, 0.0, -sign, 0.0])
         xi, _ = gradient(entry, scores, 1.0, 1.0)
         assert np.isfinite(xi).all()
 

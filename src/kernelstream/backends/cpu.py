@@ -19,6 +19,7 @@ from kernelstream.learner.state import copy_into, snapshot
 __all__ = ["BadRow", "all_or_nothing", "learn", "learn_row", "score_row", "scores"]
 
 _PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of predict
+_SCORES_OF_A_TILE = 2**18
 _TOO_LARGE_A_STEP = "the step it asks for is too large to be represented"
 _LARGEST_KERNEL = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e30}
 
@@ -111,8 +112,9 @@ def _new_trail(n: int, n_outputs: int) -> Trail:
 
 def _tile_rows(learner: Learner) -> int:
     # The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
-    # poor matrix products. Measured, the two meet at a fifth.
-    return max(32, min(256, learner.n_points // 5))
+    # poor matrix products. Measured, the two meet at a fifth. With many outputs the scores of a
+    # tile should still fit into the processor's cache.
+    return max(32, min(256, learner.n_points // 5, _SCORES_OF_A_TILE // learner.n_outputs))
 
 
 def _checked_row(learner: Learner, X: Any) -> np.ndarray:
@@ -143,7 +145,7 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
     k = learner.points.block_with_rows(n, X, numbers)
     if not learner.points.kernel.is_bounded_by_numbers and not np.isfinite(k).all():
         raise BadRow(first, f"{learner.points.kernel!r} is not finite for it or for a row after it")
-    raw_f, raw_v = predict.raw_scores(learner.state, k[:n])
+    raw_f, raw_v = predict.raw_scores(learner.state, k[:n], learner.memory)
     arguments = learner.model, learner.state, Tile(k, n, raw_f, raw_v, y, weight), trail
     if "learn" not in learner.scratch:  # the types of these four never change in a learner's life
         learner.scratch["learn"] = entry_point(learn_tile, *arguments)

@@ -249,6 +249,11 @@ class KernelEstimator(BaseEstimator):
 
     # --- state to read ---------------------------------------------------------------------------
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def __sklearn_is_fitted__(self) -> bool:
         return "_learner" in self.__dict__
 

@@ -415,11 +415,6 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")
         return self._labels.as_array()
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
 
 def _as_labels(y: Any) -> np.ndarray:
     y = column_or_1d(y, warn=True)

@@ -36,7 +36,7 @@ class TreeLabels(NamedTuple):
     def n_touched(self):
         return 2 * self.depth.max()
 
-    def isplain(self):
+    def is_plain(self):
         return False
 
     def label_scores(self, outputs, y, margin, scores):
@@ -118,7 +118,7 @@ class PlainLabels(NamedTuple):
     def n_touched(self):
         return 2
 
-    def isplain(self):
+    def is_plain(self):
         return True
 
     def label_scores(self, outputs, y, margin, scores):
@@ -154,7 +154,7 @@ class MatrixLabels(NamedTuple):
     def n_touched(self):
         return self.distance.shape[0]
 
-    def isplain(self):
+    def is_plain(self):
         return False
 
     def label_scores(self, outputs, y, margin, scores):

@@ -275,21 +275,11 @@ def correct_norms(
 
 
 @register_jitable
-def leave_out(expansion, weights, tile, i, row, out, gap, keep, keep_v, cross):
-    """Project row i on the points (gap not negative), or drop it; it becomes no point."""
-    alpha, beta, f, v = out.alpha, out.beta, row.f, row.v
+def leave_out(expansion, weights, tile, i, alpha, beta, gap):
+    """Project row i on the points; it becomes none itself."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
     n, n_rows = expansion.n_points[0], tile.raw_f.shape[0]
-    alpha2 = dot(alpha, alpha)
-    if gap < 0.0:  # take back what the row brought to ||f||^2 and <f, v>
-        k_xx = tile.k[tile.n_points + i, i]
-        expansion.norm2[0] -= 2.0 * keep * dot(alpha, f) + k_xx * alpha2
-        if expansion.b.size > 0:
-            brought = keep * dot(beta, f) + keep_v * dot(alpha, v) + cross * dot(alpha, f)
-            expansion.pi[0] -= brought + k_xx * dot(alpha, beta)
-        expansion.norm2[0] = max(expansion.norm2[0], 0.0)
-        return
-    expansion.norm2[0] = max(expansion.norm2[0] - alpha2 * gap, 0.0)
+    expansion.norm2[0] = max(expansion.norm2[0] - dot(alpha, alpha) * gap, 0.0)
     if expansion.b.size > 0:
         expansion.pi[0] -= dot(alpha, beta) * gap
     if q == 0.0:  # every b is zero, so their scale is free

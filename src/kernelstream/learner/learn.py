@@ -140,12 +140,13 @@ def learn_tile(model, state, tile, trail):
         alpha_f = dot_on(active, n_active, alpha, f)
         alpha2 = dot_on(active, n_active, alpha, alpha)
         beta2 = 0.0
-        norm2 = keep * keep * expansion.norm2[0] + 2.0 * keep * alpha_f + k_xx * alpha2
+        norm2_of_old, pi_of_old = keep * keep * expansion.norm2[0], 0.0
+        norm2 = norm2_of_old + 2.0 * keep * alpha_f + k_xx * alpha2
         pi = 0.0
         if traced:
             beta2 = dot_on(active, n_active, beta, beta)
-            pi = keep * keep_v * expansion.pi[0] + keep * cross * expansion.norm2[0]
-            pi += keep * dot_on(active, n_active, beta, f) + cross * alpha_f
+            pi_of_old = keep * keep_v * expansion.pi[0] + keep * cross * expansion.norm2[0]
+            pi = pi_of_old + keep * dot_on(active, n_active, beta, f) + cross * alpha_f
             pi += keep_v * dot_on(active, n_active, alpha, v)
             pi += k_xx * dot_on(active, n_active, alpha, beta)
         largest = max(norm2, k_xx * alpha2, k_xx * beta2)
@@ -177,10 +178,10 @@ def learn_tile(model, state, tile, trail):
                 trail.partner[i] = partner
                 trail.share[i] = state.budget.share[0]
                 merge(expansion, state.budget, tile, slot, partner, i, alpha, beta)
+            elif slot < 0 and gap < 0.0:  # the row is dropped at once
+                expansion.norm2[0], expansion.pi[0] = norm2_of_old, pi_of_old
             elif slot < 0:
-                leave_out(
-                    expansion, state.budget.weights, tile, i, row, out, gap, keep, keep_v, cross
-                )
+                leave_out(expansion, state.budget.weights, tile, i, alpha, beta, gap)
             elif slot == n:
                 expansion.n_points[0] = n + 1
             elif gap >= 0.0:

@@ -1,5 +1,7 @@
 """Reading a learner: coefficients and scores."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from kernelstream.compiled import compiled
@@ -37,7 +39,7 @@ def scores(state: State, block: np.ndarray) -> np.ndarray:
     expansion = state.expansion
     n = len(block)
     if expansion.output.size:
-        result = np.zeros((block.shape[1], len(state.intercept.b)))
+        result = np.empty((block.shape[1], len(state.intercept.b)))
         _scatter(expansion.output, expansion.a, np.ascontiguousarray(block.T), result)
         result *= expansion.scale[0]
     else:
@@ -46,21 +48,24 @@ def scores(state: State, block: np.ndarray) -> np.ndarray:
     return result
 
 
-def raw_scores(state: State, block: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def raw_scores(
+    state: State, block: np.ndarray, memory: Callable[..., np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
     """The raw scores ``a . block`` and ``b . block`` of a block k(points, rows), in float64.
 
     Both of shape (rows, outputs). A float32 block is multiplied in float32, and raw numbers may lie
-    far outside that range: they are brought to their true size for the product.
+    far outside that range: they are brought to their true size for the product. `memory` lends
+    arrays by name, for as long as nobody asks for the same name again.
     """
     expansion = state.expansion
     n, n_outputs = len(block), len(state.intercept.b)
     if expansion.output.size:
         rows = np.ascontiguousarray(block.T)
-        raw_f = np.zeros((len(rows), n_outputs))
+        raw_f = memory("raw_f", (len(rows), n_outputs))
         _scatter(expansion.output, expansion.a, rows, raw_f)
         if not expansion.b.size:
             return raw_f, _NOTHING
-        raw_v = np.zeros((len(rows), n_outputs))
+        raw_v = memory("raw_v", (len(rows), n_outputs))
         _scatter(expansion.output, expansion.b, rows, raw_v)
         return raw_f, raw_v
     if block.dtype == np.float64 or block.shape[1] <= n_outputs:
@@ -98,8 +103,9 @@ def _transposed_product(lines: np.ndarray, block: np.ndarray) -> np.ndarray:
 
 @compiled
 def _scatter(output, stored, rows, result):
-    """Add to `result` what the stored coefficients give to rows of kernel values."""
+    """Write what the stored coefficients give to rows of kernel values."""
     for i in range(rows.shape[0]):
+        result[i] = 0.0
         for line in range(output.shape[0]):
             for j in range(rows.shape[1]):
                 result[i, output[line, j]] += stored[line, j] * rows[i, j]

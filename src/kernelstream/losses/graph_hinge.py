@@ -12,6 +12,7 @@ from kernelstream.parts import SLACK
 # Of the exact implicit step. Pairs enough for the labels that compete once a model has learned
 # something; at first every label ties, and then the last digits of the minimum are not worth more.
 _MOST_PAIRS = 1000
+_ROUNDING = 2e-15  # labels this close, relative to their scores, are level
 
 
 @loss("hinge", "classification", single_output=False, accepts_nu=True, structured=True)
@@ -80,7 +81,7 @@ class GraphHinge(NamedTuple):
         behind = label
         for _ in range(_MOST_PAIRS if exact else 1):
             gap = ahead[other] - ahead[behind]
-            if gap <= SLACK * size:
+            if gap <= _ROUNDING * size:
                 break
             curvature = step * self.labels.separate(other, behind, 0.0, z)
             moved = dual[behind]
