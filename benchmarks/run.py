@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from scipy import sparse
 
 import kernelstream as ks
 
@@ -213,9 +214,53 @@ def start():
         report(f"start: {name}, seconds beyond an empty process", f"{took - empty:.2f}")
 
 
+def many_labels():
+    random = np.random.default_rng(0)
+    n_rows, n_features, times = 6000, 128, {}
+    X = random.normal(size=(n_rows, n_features))
+    for n_leaves in (50, 5000):
+        width = round(n_leaves ** (1 / 3))
+        tree = ks.label_kernels.Taxonomy.from_paths(
+            [f"{k % width}/{k // width % width}/{k}" for k in range(n_leaves)]
+        )
+        y = np.array(tree.label_names())[random.integers(0, n_leaves, n_rows)]
+        model = ks.KernelClassifier(label_structure=tree, budget=1024)
+        model.partial_fit(X[:2000], y[:2000])
+        times[n_leaves] = seconds(lambda m=model, y=y: m.partial_fit(X, y))
+        rate = times[n_leaves] / n_rows * 1e6
+        report(f"labels: {n_leaves} leaves, budget 1024, microseconds a row", f"{rate:.0f}")
+    report("labels: 5,000 leaves / 50", f"{times[5000] / times[50]:.1f}", "at most 5")
+
+
+def sparse_rows():
+    random = np.random.default_rng(0)
+    n_rows, n_words, times = 4000, 40, {}
+    for n_features in (2**10, 2**20):
+        columns = (n_features * random.random((n_rows, n_words)) ** 3).astype(int)
+        y = columns.min(axis=1) % 10
+        rows = np.repeat(np.arange(n_rows), n_words)
+        X = sparse.csr_matrix(
+            (np.ones(rows.size), (rows, columns.ravel())), shape=(n_rows, n_features)
+        )
+        for kind in ("sparse", "dense") if n_features == 2**10 else ("sparse",):
+            given = X if kind == "sparse" else X.toarray()
+            model = ks.KernelClassifier("linear", budget=1024).partial_fit(given, y)
+            times[n_features, kind] = seconds(lambda m=model, g=given, y=y: m.partial_fit(g, y))
+            rate = times[n_features, kind] / n_rows * 1e6
+            report(
+                f"sparse: 40 words of {n_features:,}, kept {kind}, microseconds a row",
+                f"{rate:.0f}",
+            )
+    report(
+        "sparse / dense, 1,024 features", f"{times[2**10, 'sparse'] / times[2**10, 'dense']:.1f}"
+    )
+    ratio = times[2**20, "sparse"] / times[2**10, "sparse"]
+    report("sparse: a million features / a thousand", f"{ratio:.1f}", "about 1")
+
+
 BENCHMARKS = {
     "tiles": tiles, "mnist pass": mnist_pass, "one row": one_row, "truncation": truncation,
-    "flat": flat, "start": start,
+    "flat": flat, "start": start, "labels": many_labels, "sparse": sparse_rows,
 }  # fmt: skip
 
 if __name__ == "__main__":

@@ -154,3 +154,14 @@ def test_the_paper_rule_can_raise_the_objective_and_the_exact_one_cannot():
             raised[exact] += after > step * hinge.value(scores, 0.0, 1.0) + 1e-9
     assert raised[True] == 0
     assert Implicit() == Implicit(exact=True)
+
+
+def test_an_implicit_step_at_a_row_of_zeros_learns_nothing():
+    """With a linear kernel nothing learned there could change a score."""
+    X, y = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]), [0, 1, 2]
+    with_zeros, without = (
+        ks.make("pa", "classifier", kernel="linear").partial_fit(X[rows], np.array(y)[rows])
+        for rows in ([0, 2, 1], [0, 2])
+    )
+    assert with_zeros.n_seen_ == 3
+    assert with_zeros.n_support_ == without.n_support_

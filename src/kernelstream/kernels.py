@@ -6,6 +6,7 @@ points of a model need not be looked at again for every tile. Rows are dense arr
 (`scipy.sparse.csr_array`, sorted and without duplicates).
 """
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -115,7 +116,8 @@ def squared_norms(X: Any) -> np.ndarray:
 def _sum_over_common(p_ptr, p_index, p_data, x_ptr, x_index, x_data, place, products, out):
     """For every two rows, a sum over the features in which neither is zero.
 
-    Of the products p x, or of |p - x| - |p| - |x|. `place` has a zero for every feature.
+    Of the products p x, or of |p - x| - |p| - |x|. `place` has a zero for every feature, also
+    afterwards.
     """
     n_entries = x_index.shape[0]
     start = np.zeros(n_entries + 2, np.int64)
@@ -146,10 +148,18 @@ def _sum_over_common(p_ptr, p_index, p_data, x_ptr, x_index, x_data, place, prod
                     line[rows[m]] += value * values[m]
                 else:
                     line[rows[m]] += abs(value - values[m]) - abs(value) - abs(values[m])
+    for e in range(n_entries):
+        place[x_index[e]] = 0
+
+
+_of_thread = threading.local()
 
 
 def _common(P: Any, X: Any, products: bool, out: np.ndarray) -> None:
-    place = np.zeros(X.shape[1], np.int32)  # takes no memory where nothing is written
+    # Zeros that are kept: with a million features, to make them costs more than to use them.
+    place = getattr(_of_thread, "place", None)
+    if place is None or len(place) < X.shape[1]:
+        place = _of_thread.place = np.zeros(X.shape[1], np.int32)
     _sum_over_common(P.indptr, P.indices, P.data, X.indptr, X.indices, X.data, place, products, out)
 
 

@@ -93,7 +93,10 @@ class ImplicitRule(NamedTuple):
         step = weight_f * row.k_xx + weight_b
         for k in range(row.f.shape[0]):
             out.slope[k] = keep * row.f[k] + row.b[k]
-        loss.proximal(out.slope, row.y, row.margin, step, self.exact, out.xi, out.dual)
+        if step > 0.0:
+            loss.proximal(out.slope, row.y, row.margin, step, self.exact, out.xi, out.dual)
+        else:  # k(x, x) = 0: nothing that is learned at x would change a score
+            out.xi[:] = 0.0
         keep_v, cross = keep * decay, -keep * keep * eta * c
         # docs/implicit.md: slope of the new score, first as if the gradient stayed, then with it
         for k in range(row.f.shape[0]):

@@ -96,4 +96,5 @@ def test_a_tiny_step_is_an_explicit_one():
         scores, y = problem([0.3, -0.2, 0.1, 0.7], entry, 2.0)
         xi = np.zeros(len(scores))
         entry.rule.gradient(scores, y, 1.0, xi)
-        np.testing.assert_allclose(proximal(entry, scores, y, 1.0, 1e-9), xi, atol=1e-8)
+        for step in (1e-9, 1e-30, 1e-300):
+            np.testing.assert_allclose(proximal(entry, scores, y, 1.0, step), xi, atol=1e-8)

@@ -133,7 +133,8 @@ class Reference:
         keep = 1 / (1 + eta * self.c)  # d keep / d log eta = -keep (1 - keep)
         step = keep * eta * weight * k_xx + (eta * weight if fitted else 0)
         xi, dual = np.zeros_like(f), np.zeros_like(f)
-        loss.proximal(keep * f + self.b, y, margin, step, self.parts.update.exact, xi, dual)
+        if step > 0:  # otherwise nothing that is learned at x would change a score
+            loss.proximal(keep * f + self.b, y, margin, step, self.parts.update.exact, xi, dual)
         new_alpha = -keep * eta * weight * xi  # its derivative with xi held: keep new_alpha
         slope = keep * lam * v - keep * (1 - keep) * f + k_xx * keep * new_alpha
         if fitted:

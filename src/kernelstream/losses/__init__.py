@@ -10,9 +10,12 @@ A loss is a rule (see `kernelstream.parts`): it knows scores, the target and the
 ``margin_direction``   which way a violation moves an adaptive margin: -1, +1, or 0 (no margin)
 ``proximal``           writes the xi of an implicit step: dl/dscores at ``scores - step xi``
 ``follow``             how that new score follows a slope of the old one, in place
+``n_touched``          the most scores in which xi differs from zero; left out: all
 =====================  ==========================================================================
 
-The last two are for implicit updates; a loss without them says ``accepts_implicit=False``.
+`proximal` and `follow` are for implicit updates, and `dual` is where the first may leave what the
+second needs to know; a loss without them says ``accepts_implicit=False``. A structured loss is made
+with the numbers of a label structure (`kernelstream.label_kernels`), and its scores are outputs.
 At a kink a loss takes the one-sided derivative that its docstring names.
 
 A new loss is one new file in this folder, with the decorator `loss`: it is found by itself, here

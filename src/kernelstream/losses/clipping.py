@@ -45,7 +45,10 @@ def sorted_step(gaps, label, step, xi):
             level = (total - step) / active
     for rank in range(active):
         k = order[rank]
-        xi[k] = (gaps[k] - level) / step
+        if capped:  # (gap - level) / step, for steps so small that level and gap look the same
+            xi[k] = 1.0 / active + (gaps[k] - total / active) / step
+        else:
+            xi[k] = (gaps[k] - level) / step
         xi[label] -= xi[k]
     if capped:
         xi[label] = -1.0
