@@ -36,6 +36,8 @@ class PrequentialResult:
         How many support vectors the model had after the row.
     errors : ndarray
         0/1 error, squared error, or 1 for an alarm.
+    rows : ndarray
+        Which rows these are: all, unless the model's ``on_bad_row`` left some out.
     """
 
     predictions: np.ndarray
@@ -45,6 +47,7 @@ class PrequentialResult:
     margins: np.ndarray
     n_support: np.ndarray
     errors: np.ndarray
+    rows: np.ndarray
 
     @property
     def error_rate(self) -> float:
@@ -107,17 +110,26 @@ def prequential(model: Any, X: Any, y: Any = None, progress: bool = False) -> Pr
     if is_classifier and not model.__sklearn_is_fitted__() and len(np.unique(y)) > 1:
         classes = np.unique(y)
     trails: list[Trail] = []
+    learned: list[np.ndarray] = []
     with progress_bar(n_rows, type(model).__name__, progress) as show:
         for start in range(0, n_rows, _BLOCK):
             rows = slice(start, min(start + _BLOCK, n_rows))
             target = None if y is None else y[rows]
-            trails += model._partial_fit(_safe_indexing(X, rows), target, classes, None, True)
-            classes = None
+            found, kept = model._partial_fit(
+                _safe_indexing(X, rows), target, classes, keep_scores=True
+            )
+            trails += found
+            learned.append(start + (np.arange(rows.stop - start) if kept is None else kept))
+            if model.__sklearn_is_fitted__():
+                classes = None
             show(rows.stop)
-    return _result(model, y, trails)
+    all_rows = np.concatenate(learned)
+    if not all_rows.size:
+        raise ValueError("no row of X could be learned: there is nothing to evaluate.")
+    return _result(model, None if y is None else y[all_rows], trails, all_rows)
 
 
-def _result(model: Any, y: Any, trails: list[Trail]) -> PrequentialResult:
+def _result(model: Any, y: Any, trails: list[Trail], rows: np.ndarray) -> PrequentialResult:
     found = [model._per_label(trail.scores) for trail in trails]
     width = max(piece.shape[1] for piece in found)
     scores = np.full((sum(map(len, found)), width), np.nan)
@@ -144,4 +156,5 @@ def _result(model: Any, y: Any, trails: list[Trail]) -> PrequentialResult:
         margins=margins,
         n_support=np.concatenate([trail.n_points for trail in trails]),
         errors=errors,
+        rows=rows,
     )

@@ -16,10 +16,11 @@ from kernelstream.learner.learn import Tile, Trail, learn_tile
 from kernelstream.learner.model import Learner
 from kernelstream.learner.state import copy_into, snapshot
 
-__all__ = ["BadRow", "all_or_nothing", "learn", "learn_row", "score_row", "scores"]
+__all__ = ["NOT_FINITE", "BadRow", "all_or_nothing", "learn", "learn_row", "score_row", "scores"]
 
 _PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of predict
 _SCORES_OF_A_TILE = 2**18
+NOT_FINITE = "it contains NaN or infinity: leave it out or fill it in"
 _TOO_LARGE_A_STEP = "the step it asks for is too large to be represented"
 _LARGEST_KERNEL = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e30}
 
@@ -135,7 +136,7 @@ def _refuse_large(learner: Learner, X: Any, numbers: np.ndarray) -> None:
         values = X[[row]].data if sparse.issparse(X) else X[row]
         if np.isfinite(values).all():
             raise BadRow(row, "it is so large that its kernel values would overflow: scale it down")
-        raise BadRow(row, "it contains NaN or infinity: leave it out or fill it in")
+        raise BadRow(row, NOT_FINITE)
 
 
 def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:

@@ -1,6 +1,6 @@
 """What the three estimators share: parameters to parts, rows to the backend, state to read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, validate_data
 from kernelstream import losses
 from kernelstream.backends import cpu
 from kernelstream.budgets import Merge, as_budget
+from kernelstream.estimators.bad_rows import sift, take
 from kernelstream.kernels import RBF, Kernel, as_kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
@@ -53,7 +54,9 @@ class KernelEstimator(BaseEstimator):
     fit_intercept: Any
     n_epochs: Any
     random_state: Any
+    on_bad_row: Any
     _learner: Learner
+    _skipped: dict[str, int]  # how many rows were left out, by reason
 
     def _structure(self) -> LabelStructure | None:
         """The structure of the labels, where there is one."""
@@ -209,17 +212,100 @@ class KernelEstimator(BaseEstimator):
         for _ in range(n_epochs):
             yield slice(None) if random is None else random.permutation(n_rows)
 
-    def _learn(
-        self, X: np.ndarray, y: np.ndarray, weight: np.ndarray, keep_scores: bool = False
-    ) -> Trail:
+    def _learn(self, X: Any, y: np.ndarray, weight: np.ndarray, keep_scores: bool = False) -> Trail:
         return cpu.learn(self._learner, X, y, weight, keep_scores=keep_scores)
 
-    def _partial_fit(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool = False
+    def _learn_epochs(self, X: Any, y: np.ndarray, weight: np.ndarray) -> None:
+        """All the passes of `fit`."""
+        for order in self._epochs(X.shape[0]):
+            try:
+                self._learn(X[order], y[order], weight[order])
+            except cpu.BadRow as bad:  # which counted in the order of the pass
+                row = bad.row if isinstance(order, slice) else int(order[bad.row])
+                raise cpu.BadRow(row, bad.reason) from None
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """`fit`, where every row is sound."""
+        raise TypeError(f"{type(self).__name__} must say how it fits.")
+
+    def _fit_by_policy(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """`fit`, which leaves everything as it was if it fails."""
+        with self._unchanged_on_error():
+            for learned in ("_learner", "_labels", "_skipped"):
+                self.__dict__.pop(learned, None)
+            _, kept = self._by_policy(
+                X, y, sample_weight, lambda X, y, weight: self._fit(X, y, weight)
+            )
+            if kept is not None and not kept.size:
+                raise ValueError("no row of X can be learned: there is nothing to fit.")
+
+    def _learn_block(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
     ) -> list[Trail]:
-        """`partial_fit`, which answers what happened at each row; in several trails where a new
-        class changed the number of scores."""
+        """`partial_fit`, where every row is sound. What happened at each row; in several trails
+        where a new class changed the number of scores."""
         raise TypeError(f"{type(self).__name__} must say how it learns a block.")
+
+    def _partial_fit(
+        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None,
+        keep_scores: bool = False,
+    ) -> tuple[list[Trail], np.ndarray | None]:  # fmt: skip
+        """`partial_fit`, which answers what happened at each row that was learned, and which those
+        were (None: all)."""
+        return self._by_policy(
+            X, y, sample_weight,
+            lambda X, y, weight: self._learn_block(X, y, classes, weight, keep_scores),
+        )  # fmt: skip
+
+    # --- bad rows --------------------------------------------------------------------------------
+
+    def _target_check(self) -> Callable[[Any], str | None]:
+        """A function that tells what is wrong with a target, if anything is."""
+        return lambda y: None
+
+    def _skips(self) -> bool:
+        """Whether bad rows are left out, as `on_bad_row` says."""
+        if callable(self.on_bad_row):
+            return True
+        return one_of("on_bad_row", self.on_bad_row, ["raise", "skip"]) == "skip"
+
+    def _by_policy(
+        self, X: Any, y: Any, sample_weight: Any, learn: Callable[[Any, Any, Any], Any]
+    ) -> tuple[Any, np.ndarray | None]:
+        """Call `learn` with all rows, or with those that can be learned, as `on_bad_row` says."""
+        if not self._skips():
+            return learn(X, y, sample_weight), None
+        n_features = self._learner.n_features if "_learner" in self.__dict__ else None
+        X, y, kept, bad = sift(X, y, n_features, self._target_check())
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)
+        answer: Any = []
+        while kept.size:
+            try:
+                answer = learn(take(X, kept), take(y, kept), take(sample_weight, kept))
+                break
+            except cpu.BadRow as refused:  # nothing was learned: go on without that row
+                bad.append(cpu.BadRow(int(kept[refused.row]), refused.reason))
+                kept = np.delete(kept, refused.row)
+        self._report(sorted(bad, key=lambda refused: refused.row))
+        return answer, kept
+
+    def _report(self, bad: list[cpu.BadRow]) -> None:
+        """Count rows that were left out, and tell whoever wants to know."""
+        counts = dict(self.__dict__.get("_skipped", {}))
+        for refused in bad:
+            counts[refused.reason] = counts.get(refused.reason, 0) + 1
+        self._skipped = counts
+        if callable(self.on_bad_row):
+            for refused in bad:
+                self.on_bad_row(refused)
+
+    def _refused(self, error: Exception) -> None:
+        """A single row could not be learned: raise, or count it."""
+        if not self._skips():
+            raise error
+        reason = error.reason if isinstance(error, cpu.BadRow) else str(error)
+        self._report([cpu.BadRow(0, reason)])
 
     # --- one row at a time -----------------------------------------------------------------------
 
@@ -289,4 +375,6 @@ _READABLE = {
     ].copy(),
     "n_support_": lambda model, learner: learner.n_points,
     "kernel_": lambda model, learner: learner.points.kernel,
+    "n_skipped_": lambda model, learner: sum(model.__dict__.get("_skipped", {}).values()),
+    "skipped_": lambda model, learner: dict(model.__dict__.get("_skipped", {})),
 }

@@ -1,5 +1,7 @@
 """Classification, binary and multiclass."""
 
+import math
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -76,6 +78,12 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     random_state : int, RandomState instance or None, default=None
         None: `fit` takes the rows in the order given, as a stream. Otherwise it shuffles them in
         every pass. `partial_fit` never shuffles.
+    on_bad_row : {"raise", "skip"} or callable, default="raise"
+        What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
+        would overflow, a target that is none). "raise": an error, and the whole block is as if it
+        had not come. "skip": that row is left out and counted, and the others give the model that
+        they alone would give. A function is told of each such row, as a `BadRow` with `row` (its
+        position in the block) and `reason`, after the others were learned.
 
     Attributes
     ----------
@@ -92,6 +100,10 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     n_support_ : int
     kernel_ : kernel object
         The kernel with all its numbers.
+    n_skipped_ : int
+        How many rows were left out by ``on_bad_row``.
+    skipped_ : dict
+        The same by reason.
 
     Notes
     -----
@@ -140,6 +152,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         fit_intercept: bool = False,
         n_epochs: int = 1,
         random_state: Any = None,
+        on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
         self.gamma = gamma
@@ -157,6 +170,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         self.fit_intercept = fit_intercept
         self.n_epochs = n_epochs
         self.random_state = random_state
+        self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelClassifier":
         """Forget everything and learn all of X, in `n_epochs` passes.
@@ -171,23 +185,38 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        with self._unchanged_on_error():
-            X, y = self._rows(X, y, reset=True)
-            y = _as_labels(y)
-            weight = self._weights(sample_weight, X)
-            self._require_weight(weight)
-            present = np.unique(y[weight > 0])
-            if len(present) < 2:
-                raise ValueError(
-                    f"y has only one class with a positive sample_weight, {present.tolist()!r}: "
-                    "a classifier needs at least two classes to fit. To begin a stream with a "
-                    "single class use partial_fit."
-                )
-            self._declare(X, np.unique(y), whole_data=True)
-            _, codes, _ = self._labels.including(y)
-            for order in self._epochs(X.shape[0]):
-                self._learn(X[order], codes[order], weight[order])
+        self._fit_by_policy(X, y, sample_weight)
         return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        X, y = self._rows(X, y, reset=True)
+        y = _as_labels(y)
+        weight = self._weights(sample_weight, X)
+        self._require_weight(weight)
+        present = np.unique(y[weight > 0])
+        if len(present) < 2:
+            raise ValueError(
+                f"y has only one class with a positive sample_weight, {present.tolist()!r}: "
+                "a classifier needs at least two classes to fit. To begin a stream with a "
+                "single class use partial_fit."
+            )
+        self._declare(X, np.unique(y), whole_data=True)
+        _, codes, _ = self._labels.including(y)
+        self._learn_epochs(X, codes, weight)
+
+    def _target_check(self) -> Callable[[Any], str | None]:
+        structure, known = self._structure(), None
+        if structure is not None:
+            known = set(structure.label_names())
+        elif "_labels" in self.__dict__ and self._labels.single_output:
+            known = set(self._labels.names)
+
+        def problem(y: Any) -> str | None:
+            if y is None or (isinstance(y, float) and not math.isfinite(y)):
+                return f"its label is {y!r}"
+            return None if known is None or y in known else f"its label {y!r} is unknown"
+
+        return problem
 
     def partial_fit(
         self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
@@ -211,8 +240,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         self._partial_fit(X, y, classes, sample_weight)
         return self
 
-    def _partial_fit(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool = False
+    def _learn_block(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
     ) -> list[Trail]:
         with self._unchanged_on_error():
             first = "_learner" not in self.__dict__
@@ -282,7 +311,10 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         code = self._labels.code(y) if "_learner" in self.__dict__ else None
         if code is None:  # the first row, or a new class
             return self.partial_fit(self._first_row(x), np.asarray([y]))
-        cpu.learn_row(self._learner, self._row(x), code)
+        try:
+            cpu.learn_row(self._learner, self._row(x), code)
+        except (TypeError, ValueError) as error:
+            self._refused(error)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -45,13 +45,20 @@ class Saveable(KernelEstimator):
     def save(self, path: Any) -> None:
         """Write the model to a file: arrays and JSON, nothing executable.
 
-        The file is written beside its place and renamed, so that a crash leaves the old one.
+        The file is written beside its place and renamed, so that a crash leaves the old one. A
+        function given as ``on_bad_row`` is saved as "skip"; one given as kernel goes to `load`.
 
         Parameters
         ----------
         path : str or path-like
         """
         persistence.write(path, self._to_bytes())
+
+    def _saved_params(self) -> dict[str, Any]:
+        params = self.get_params(deep=False)
+        if callable(params["on_bad_row"]):  # a file holds no code
+            params["on_bad_row"] = "skip"
+        return params
 
     def _to_bytes(self) -> bytes:
         learner = self._fitted()
@@ -63,13 +70,14 @@ class Saveable(KernelEstimator):
         labels = self.__dict__.get("_labels")
         header = {
             "class": type(self).__name__,
-            "params": {k: _to_json(v, arrays) for k, v in self.get_params(deep=False).items()},
+            "params": {k: _to_json(v, arrays) for k, v in self._saved_params().items()},
             "kernel": _to_json(learner.points.kernel, arrays),
             "n_features": learner.n_features,
             "n_outputs": learner.n_outputs,
             "n_slots": learner.n_slots,
             "dtype": learner.dtype.newbyteorder("<").str,
             "labels": None if labels is None else labels.to_json(),
+            "skipped": self.__dict__.get("_skipped", {}),
             "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
         }
         return persistence.to_bytes(header, arrays)
@@ -138,6 +146,8 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any)
         raise persistence.FileError(f"the file has {rows.shape} points of {learner.n_points}.")
     learner.points.restore(rows, arrays["numbers"].copy())
     model._learner = learner
+    if header.get("skipped"):
+        model._skipped = {str(reason): int(n) for reason, n in header["skipped"].items()}
     model.n_features_in_ = n_features
     if header["feature_names"]:
         model.feature_names_in_ = np.array(header["feature_names"], dtype=object)

@@ -29,7 +29,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         None: ``Nu(0.05)``.
     nu : float in (0, 1), default=None
         Short for ``margin=Nu(nu)``: the share of alarms.
-    step_size, update, budget, C, regularization, n_epochs, random_state
+    step_size, update, budget, C, regularization, n_epochs, random_state, on_bad_row
         As in `KernelClassifier`.
 
     Attributes
@@ -69,6 +69,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         regularization: float | None = None,
         n_epochs: int = 1,
         random_state: Any = None,
+        on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
         self.gamma = gamma
@@ -84,6 +85,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         self.regularization = regularization
         self.n_epochs = n_epochs
         self.random_state = random_state
+        self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
         """Forget everything and learn all of X, in `n_epochs` passes.
@@ -98,14 +100,15 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        with self._unchanged_on_error():
-            X = self._rows(X, reset=True)
-            weight = self._weights(sample_weight, X)
-            self._require_weight(weight)
-            self._start(X, 1, single_output=True, whole_data=True)
-            for order in self._epochs(X.shape[0]):
-                self._learn(X[order], np.ones(X.shape[0]), weight[order])
+        self._fit_by_policy(X, None, sample_weight)
         return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        X = self._rows(X, reset=True)
+        weight = self._weights(sample_weight, X)
+        self._require_weight(weight)
+        self._start(X, 1, single_output=True, whole_data=True)
+        self._learn_epochs(X, np.ones(X.shape[0]), weight)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
         """Learn the rows of a block, in order.
@@ -121,11 +124,11 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        self._partial_fit(X, y, None, sample_weight)
+        self._partial_fit(X, None, None, sample_weight)
         return self
 
-    def _partial_fit(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool = False
+    def _learn_block(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
     ) -> list[Trail]:
         with self._unchanged_on_error():
             first = "_learner" not in self.__dict__
@@ -149,7 +152,10 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         """
         if "_learner" not in self.__dict__:
             return self.partial_fit(self._first_row(x))
-        cpu.learn_row(self._learner, self._row(x), 1.0)
+        try:
+            cpu.learn_row(self._learner, self._row(x), 1.0)
+        except (TypeError, ValueError) as error:
+            self._refused(error)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:

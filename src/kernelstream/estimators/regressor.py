@@ -1,6 +1,7 @@
 """Regression."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         fit_intercept: bool = False,
         n_epochs: int = 1,
         random_state: Any = None,
+        on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
         self.gamma = gamma
@@ -84,6 +86,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         self.fit_intercept = fit_intercept
         self.n_epochs = n_epochs
         self.random_state = random_state
+        self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelRegressor":
         """Forget everything and learn all of X, in `n_epochs` passes.
@@ -98,15 +101,24 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        with self._unchanged_on_error():
-            X, y = self._rows(X, y, reset=True, y_numeric=True)
-            weight = self._weights(sample_weight, X)
-            self._require_weight(weight)
-            self._start(X, 1, single_output=True, whole_data=True)
-            y = y.astype(float)
-            for order in self._epochs(X.shape[0]):
-                self._learn(X[order], y[order], weight[order])
+        self._fit_by_policy(X, y, sample_weight)
         return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
+        X, y = self._rows(X, y, reset=True, y_numeric=True)
+        weight = self._weights(sample_weight, X)
+        self._require_weight(weight)
+        self._start(X, 1, single_output=True, whole_data=True)
+        self._learn_epochs(X, y.astype(float), weight)
+
+    def _target_check(self) -> Callable[[Any], str | None]:
+        def problem(y: Any) -> str | None:
+            try:
+                return None if math.isfinite(float(y)) else f"its target is {y!r}"
+            except (TypeError, ValueError):
+                return f"its target {y!r} is not a number"
+
+        return problem
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelRegressor":
         """Learn the rows of a block, in order.
@@ -125,8 +137,8 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         self._partial_fit(X, y, None, sample_weight)
         return self
 
-    def _partial_fit(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool = False
+    def _learn_block(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
     ) -> list[Trail]:
         with self._unchanged_on_error():
             first = "_learner" not in self.__dict__
@@ -150,10 +162,13 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         """
         if "_learner" not in self.__dict__:
             return self.partial_fit(self._first_row(x), np.asarray([y]))
-        y = float(y)
-        if not math.isfinite(y):
-            raise ValueError(f"y={y!r} is not finite: leave this row out.")
-        cpu.learn_row(self._learner, self._row(x), y)
+        try:
+            y = float(y)
+            if not math.isfinite(y):
+                raise ValueError(f"y={y!r} is not finite: leave this row out.")
+            cpu.learn_row(self._learner, self._row(x), y)
+        except (TypeError, ValueError) as error:
+            self._refused(error)
         return self
 
     def predict(self, X: Any) -> np.ndarray:

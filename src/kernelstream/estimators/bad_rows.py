@@ -1,0 +1,100 @@
+"""Which rows of a block can be learned at all, told without an error."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import _safe_indexing
+
+from kernelstream.backends.cpu import NOT_FINITE, BadRow
+
+__all__ = ["sift", "take"]
+
+
+def sift(
+    X: Any, y: Any, n_features: int | None, target_problem: Callable[[Any], str | None]
+) -> tuple[Any, Any, np.ndarray, list[BadRow]]:
+    """X and y, the positions of the rows that look sound, and what is wrong with the others.
+
+    X comes back as it is, or, where it has rows of different lengths or entries that are no
+    numbers, as an array in which such rows are zero. `n_features` is how long a row must be, if
+    that is known; otherwise the first sound row says. `target_problem` tells what is wrong with an
+    entry of y.
+    """
+    X, problems = _problems_of_rows(X, n_features)
+    if y is not None:
+        y = y if isinstance(y, np.ndarray) else np.asarray(_as_list(y), dtype=object)
+        if len(y) != len(problems):
+            raise ValueError(f"X has {len(problems)} rows, y has {len(y)}: they must match.")
+        for i, target in enumerate(y.tolist()):
+            problems[i] = problems[i] or target_problem(target)
+    kept = np.array([i for i, problem in enumerate(problems) if problem is None], dtype=np.int64)
+    bad = [BadRow(i, problem) for i, problem in enumerate(problems) if problem is not None]
+    if y is not None and y.dtype == object and kept.size:
+        y = y.copy()
+        y[np.setdiff1d(np.arange(len(y)), kept)] = y[kept[0]]  # anything that is a target
+        y = np.asarray(y.tolist())
+    return X, y, kept, bad
+
+
+def take(values: Any, kept: np.ndarray) -> Any:
+    """The rows of an array, a frame or a list at some positions."""
+    return None if values is None else _safe_indexing(values, kept)
+
+
+def _as_list(y: Any) -> list[Any]:
+    return y.tolist() if hasattr(y, "tolist") else list(y)
+
+
+def _problems_of_rows(X: Any, n_features: int | None) -> tuple[Any, list[str | None]]:
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        finite = np.ones(X.shape[0], dtype=bool)
+        entries_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        finite[entries_of[~np.isfinite(X.data)]] = False
+        return X, _judged(finite, X.shape[1], n_features)
+    try:
+        numbers = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        return _row_by_row(X, n_features)
+    if numbers.ndim != 2:
+        return X, [None] * len(numbers) if numbers.ndim else []  # not rows at all: an error later
+    finite = np.asarray(np.isfinite(numbers).all(axis=1))
+    return X, _judged(finite, numbers.shape[1], n_features)
+
+
+def _judged(finite: np.ndarray, width: int, n_features: int | None) -> list[str | None]:
+    if n_features is not None and width != n_features:
+        return [_wrong_width(width, n_features)] * len(finite)
+    return [None if sound else NOT_FINITE for sound in finite.tolist()]
+
+
+def _wrong_width(width: int, n_features: int) -> str:
+    return f"it has {width} features, and this model learns from {n_features}"
+
+
+def _row_by_row(X: Any, n_features: int | None) -> tuple[np.ndarray, list[str | None]]:
+    """For rows of different lengths, and for entries that are no numbers."""
+    rows: list[np.ndarray] = []
+    problems: list[str | None] = []
+    for row in np.asarray(X, dtype=object).tolist() if hasattr(X, "dtypes") else list(X):
+        numbers, problem = np.zeros(0), None
+        try:
+            numbers = np.asarray(row, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError) as error:
+            problem = f"it is no row of numbers: {error}"
+        else:
+            n_features = len(numbers) if n_features is None else n_features
+            if len(numbers) != n_features:
+                problem = _wrong_width(len(numbers), n_features)
+            elif not all(map(math.isfinite, numbers.tolist())):
+                problem = NOT_FINITE
+        rows.append(numbers)
+        problems.append(problem)
+    block = np.zeros((len(rows), n_features or 0))
+    for i, problem in enumerate(problems):
+        if problem is None:
+            block[i] = rows[i]
+    return block, problems
