@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         updates,
     )
     from kernelstream.backends.cpu import BadRow
+    from kernelstream.checkpoints import Checkpointer
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector, load
     from kernelstream.evaluate import PrequentialResult, prequential
     from kernelstream.persistence import FileError
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 # take a second to import, and `kernelstream --help` needs neither.
 _HOME = {
     "BadRow": "backends.cpu",
+    "Checkpointer": "checkpoints",
     "FileError": "persistence",
     "KernelClassifier": "estimators",
     "KernelRegressor": "estimators",
@@ -41,6 +43,7 @@ _MODULES = [
 
 __all__ = [
     "BadRow",
+    "Checkpointer",
     "FileError",
     "KernelClassifier",
     "KernelRegressor",

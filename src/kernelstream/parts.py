@@ -30,11 +30,13 @@ class Field(NamedTuple):
 
     `axes` names the sizes of the model that the array spans ("outputs", "points"); an array
     without axes holds one number. `fill` is the value of entries that nothing has written yet.
+    `below` names the size that integers stay below, which a file must respect.
     """
 
     axes: tuple[str, ...]
     fill: float | int
     dtype: Any = float
+    below: str | None = None
 
 
 class Part(BaseEstimator):

@@ -1,4 +1,4 @@
-"""on_bad_row: a bad row costs that row only, and the others give the model they alone would give."""
+"""on_bad_row: a bad row costs that row only; the others give the model they alone would give."""
 
 import numpy as np
 import pandas as pd
@@ -84,7 +84,7 @@ def test_a_step_too_large_costs_its_own_row(task):
     else:
         rows[[50, 51]] = 1e99
     good = np.delete(np.arange(400), [50, 51])
-    make = dict(kernel="linear", step_size=1e80, on_bad_row="skip")
+    make = {"kernel": "linear", "step_size": 1e80, "on_bad_row": "skip"}
     found = ks.make("norma", task, **make).partial_fit(rows, y)
     alone = ks.make("norma", task, **make).partial_fit(rows[good], y[good])
     assert found.n_skipped_ == 2

@@ -67,7 +67,7 @@ class Budget(Part):
         square, nothing = ("points", "points"), ("none", "none")
         projects = self.projects()
         return BudgetState(
-            oldest=Field((), 0, int),
+            oldest=Field((), 0, int, below="points"),
             gram=Field(square if keeps or projects else nothing, 0.0, float if projects else dtype),
             inverse=Field(square if projects else nothing, 0.0),
             weights=Field(("points_and_one",) if projects else ("none",), 0.0),

@@ -19,9 +19,10 @@ from kernelstream.estimators.labels import Labels
 from kernelstream.learner.model import build
 from kernelstream.learner.points import STAGED_ROWS
 from kernelstream.learner.state import arrays as state_arrays
-from kernelstream.parts import Part
+from kernelstream.learner.state import check_values
+from kernelstream.parts import Part, integer_at_least
 
-__all__ = ["Saveable", "load"]
+__all__ = ["Saveable", "from_bytes", "load"]
 
 # A file can name these classes and no others.
 _PARTS: dict[str, type[Part]] = {
@@ -31,6 +32,7 @@ _PARTS: dict[str, type[Part]] = {
     if isinstance(part, type) and issubclass(part, Part) and name in module.__all__
 }
 _FUNCTION = "a function"
+_MAX_BYTES = 2**34
 
 
 class Saveable(KernelEstimator):
@@ -60,7 +62,8 @@ class Saveable(KernelEstimator):
             params["on_bad_row"] = "skip"
         return params
 
-    def _to_bytes(self) -> bytes:
+    def _to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
+        """The content of a file; `beside` joins the header."""
         learner = self._fitted()
         n = learner.n_points
         arrays = _rows_to_arrays(learner.points.stored(n))
@@ -69,6 +72,7 @@ class Saveable(KernelEstimator):
             arrays[name] = array[tuple(slice(n if a == "points" else None) for a in axes)]
         labels = self.__dict__.get("_labels")
         header = {
+            **(beside or {}),
             "class": type(self).__name__,
             "params": {k: _to_json(v, arrays) for k, v in self._saved_params().items()},
             "kernel": _to_json(learner.points.kernel, arrays),
@@ -83,14 +87,19 @@ class Saveable(KernelEstimator):
         return persistence.to_bytes(header, arrays)
 
 
-def load(path: Any, kernel: Any = None) -> Any:
+def load(path: Any, kernel: Any = None, max_bytes: int | None = _MAX_BYTES) -> Any:
     """Read a model that `save` wrote.
+
+    Nothing that a file says is run. A file that is cut short, changed, from a newer version, or
+    that describes no sound model is a `FileError`.
 
     Parameters
     ----------
     path : str or path-like
     kernel : callable, default=None
         The kernel function, for a model that was saved with one: a file holds no code.
+    max_bytes : int or None, default=2**34
+        Refuse a model that would take more memory than this. None: no limit.
 
     Returns
     -------
@@ -106,21 +115,32 @@ def load(path: Any, kernel: Any = None) -> Any:
     >>> ks.load(path).n_seen_
     2
     """
-    header, arrays = persistence.from_bytes(persistence.read(path))
+    return from_bytes(persistence.read(path), kernel, max_bytes, str(path))
+
+
+def from_bytes(
+    content: bytes, kernel: Any = None, max_bytes: int | None = _MAX_BYTES, name: str = "the file"
+) -> Any:
+    """A model from the bytes that `save` would write."""
+    header, arrays = persistence.from_bytes(content)
     try:
-        return _rebuild(header, arrays, kernel)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, MemoryError) as error:
-        if isinstance(error, persistence.FileError):
-            raise
-        raise persistence.FileError(f"{path} does not describe a model: {error}") from error
+        return _rebuild(header, arrays, kernel, max_bytes)
+    except persistence.FileError:
+        raise
+    except Exception as error:  # whatever a strange header may lead to
+        raise persistence.FileError(f"{name} does not describe a model: {error}") from error
 
 
-def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Any:
+def _rebuild(
+    header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any, max_bytes: int | None
+) -> Any:
     cls = Saveable.classes_by_name.get(header["class"])
     if cls is None:
         raise persistence.FileError(f"the file holds a {header['class']!r}, which is unknown here.")
     model = cls(**{k: _from_json(v, arrays, kernel) for k, v in header["params"].items()})
     resolved = _from_json(header["kernel"], arrays, kernel)
+    if not isinstance(resolved, kernels.Kernel) or isinstance(resolved.gamma, str):
+        raise persistence.FileError(f"the file's kernel is {resolved!r}.")
     single_output = True
     if header["labels"] is not None:
         model._labels = Labels.from_json(header["labels"], model._structure())
@@ -129,10 +149,20 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any)
     if header["dtype"] not in ("<f8", "<f4"):
         raise persistence.FileError(f"the file claims rows of type {header['dtype']!r}.")
     n_features, n_slots = header["n_features"], header["n_slots"]
+    n_outputs = header["n_outputs"]
+    integer_at_least("n_features", n_features, 1)
+    integer_at_least("n_outputs", n_outputs, 0)
+    structure = model._structure()
+    wanted = structure.n_outputs() if structure is not None else _n_outputs(model, single_output)
+    if n_outputs != wanted:
+        raise persistence.FileError(
+            f"the file has {n_outputs} outputs where there must be {wanted}."
+        )
     is_sparse = "points.indptr" in arrays
-    learner = build(parts, n_features, header["n_outputs"], np.dtype(header["dtype"]), is_sparse)
+    dtype = np.dtype(header["dtype"])
+    learner = build(parts, n_features, n_outputs, dtype, is_sparse, max_bytes)
     rows = _rows_from_arrays(arrays, n_features)
-    learner.make_room(rows.shape[0])
+    learner.make_room(min(rows.shape[0], len(arrays["numbers"])))
     most = 4 * (learner.n_slots + STAGED_ROWS) if learner.limit is None else learner.n_slots
     if not learner.n_slots <= n_slots <= most:
         raise persistence.FileError(f"the file claims room for {n_slots} points.")
@@ -142,16 +172,30 @@ def _rebuild(header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any)
         saved = arrays[name]
         sizes = zip(axes, saved.shape, strict=True)
         array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved
-    if rows.shape != (learner.n_points, n_features):
-        raise persistence.FileError(f"the file has {rows.shape} points of {learner.n_points}.")
-    learner.points.restore(rows, arrays["numbers"].copy())
+    check_values(learner.state, learner.fields, learner.sizes())
+    n, numbers = learner.n_points, arrays["numbers"].copy()
+    if rows.shape != (n, n_features) or n > learner.n_slots or numbers.shape != (n,):
+        raise persistence.FileError(f"the file has {rows.shape} points of {n}.")
+    if rows.dtype != dtype or numbers.dtype != dtype:
+        raise persistence.FileError(f"the points are of type {rows.dtype}, not {dtype}.")
+    values = rows.data if is_sparse else rows
+    if not (np.isfinite(values).all() and np.isfinite(numbers).all()):
+        raise persistence.FileError("a point is not finite.")
+    learner.points.restore(rows, numbers)
     model._learner = learner
     if header.get("skipped"):
         model._skipped = {str(reason): int(n) for reason, n in header["skipped"].items()}
     model.n_features_in_ = n_features
     if header["feature_names"]:
+        names = header["feature_names"]
+        if len(names) != n_features or not all(isinstance(name, str) for name in names):
+            raise persistence.FileError(f"the file's feature names are {names!r}.")
         model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     return model
+
+
+def _n_outputs(model: Any, single_output: bool) -> int:
+    return 1 if single_output else len(model._labels)
 
 
 def _rows_to_arrays(rows: Any) -> dict[str, np.ndarray]:

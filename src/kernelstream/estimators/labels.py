@@ -62,6 +62,15 @@ class Labels:
         labels.dtype = None if record["dtype"] is None else np.dtype(str(record["dtype"]))
         labels.names, labels.single_output = list(record["names"]), bool(record["single_output"])
         labels._index = {name: i for i, name in enumerate(labels.names)}
+        sound = (
+            all(isinstance(name, bool | int | float | str) for name in labels.names)
+            and len(labels._index) == len(labels.names) == len(labels.as_array())
+            and len(set(labels.as_array().tolist())) == len(labels.names)
+            and not (labels.single_output and (len(labels) != 2 or structure is not None))
+            and (structure is None or labels.names == structure.label_names())
+        )
+        if not sound:
+            raise ValueError(f"the labels {record!r} make no sense")
         return labels
 
     def _add(self, names: np.ndarray) -> None:

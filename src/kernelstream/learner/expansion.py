@@ -9,12 +9,11 @@ import math
 import numpy as np
 from numba.extending import register_jitable
 
+from kernelstream.learner.state import SMALLEST_SCALE
+
 __all__ = [
     "decay_all", "dot", "dot_on", "drop", "insert", "leave_out", "merge", "nonzeros", "project",
 ]  # fmt: skip
-
-# The scalars of the decay are folded into the coefficients before they leave this range.
-SMALLEST_SCALE = 1e-60
 
 
 @register_jitable

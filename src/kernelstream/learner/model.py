@@ -8,7 +8,7 @@ import numpy as np
 from kernelstream.intercepts import Intercept
 from kernelstream.kernels import Kernel
 from kernelstream.learner.points import Points, SparsePoints
-from kernelstream.learner.state import State, allocate, expansion_fields, resize
+from kernelstream.learner.state import State, allocate, expansion_fields, n_bytes, resize
 
 __all__ = ["Learner", "Model", "Parts", "build"]
 
@@ -93,7 +93,8 @@ class Learner:
 
     def add_outputs(self, n: int) -> None:
         """Give the model n more outputs, all zero."""
-        self._resize(self.n_outputs + n, self.n_slots)
+        sizes = self.sizes(n_outputs=self.n_outputs + n)
+        self.state = resize(self.state, self.fields, sizes)
 
     def make_room(self, n: int) -> None:
         """Make sure that n more points fit, where there is no limit."""
@@ -104,16 +105,21 @@ class Learner:
     def resize_slots(self, n_slots: int) -> None:
         """Change the number of slots to a larger one."""
         self.points.grow(n_slots)
-        self._resize(self.n_outputs, n_slots)
+        self.state = resize(self.state, self.fields, self.sizes(n_slots=n_slots))
 
-    def _resize(self, n_outputs: int, n_slots: int) -> None:
-        sizes = {"outputs": n_outputs, "points": n_slots, "touched": self.n_touched}
-        self.state = resize(self.state, self.fields, sizes)
+    def sizes(self, n_outputs: int | None = None, n_slots: int | None = None) -> dict[str, int]:
+        """What the axes of the state's arrays stand for, now or with other numbers."""
+        return {
+            "outputs": self.n_outputs if n_outputs is None else n_outputs,
+            "points": self.n_slots if n_slots is None else n_slots,
+            "touched": self.n_touched,
+        }
 
 
 def build(
-    parts: Parts, n_features: int, n_outputs: int, dtype: np.dtype, sparse: bool = False
-) -> Learner:
+    parts: Parts, n_features: int, n_outputs: int, dtype: np.dtype, sparse: bool = False,
+    max_bytes: int | None = None,
+) -> Learner:  # fmt: skip
     """A learner that has seen nothing yet; `sparse`: it keeps sparse rows."""
     step_rule = parts.step_size.to_rule()
     intercept = Intercept(parts.fit_intercept, step_rule.initial)
@@ -141,10 +147,14 @@ def build(
     )
     limit = parts.budget.limit()
     n_slots = _FIRST_SLOTS if limit is None else limit
+    sizes = {"outputs": n_outputs, "points": n_slots, "touched": n_touched}
+    needed = n_bytes(fields, sizes) + (0 if sparse else n_slots * n_features * dtype.itemsize)
+    if max_bytes is not None and needed > max_bytes:
+        raise MemoryError(f"the model would take {needed:,} bytes; max_bytes is {max_bytes:,}")
     return Learner(
         model=model,
         fields=fields,
-        state=allocate(fields, {"outputs": n_outputs, "points": n_slots, "touched": n_touched}),
+        state=allocate(fields, sizes),
         points=(SparsePoints if sparse else Points)(parts.kernel, n_slots, n_features, dtype),
         limit=limit,
         n_touched=n_touched,

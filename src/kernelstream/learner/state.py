@@ -4,6 +4,7 @@ The state is a record of records, one for each part that declares any, plus the 
 Whatever walks over it (saving, undoing, growing) treats all arrays alike and knows no part by name.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -11,7 +12,25 @@ import numpy as np
 
 from kernelstream.parts import Field
 
-__all__ = ["Expansion", "State", "allocate", "arrays", "copy_into", "resize", "snapshot"]
+__all__ = [
+    "LARGEST_NUMBER",
+    "SMALLEST_SCALE",
+    "Expansion",
+    "State",
+    "allocate",
+    "arrays",
+    "check_values",
+    "copy_into",
+    "n_bytes",
+    "resize",
+    "snapshot",
+]
+
+
+# The scalars of the decay are folded into the coefficients before they leave this range.
+SMALLEST_SCALE = 1e-60
+# Norms stay below 1e120 (`learn.LARGEST_NORM2`), and so raw coefficients below this.
+LARGEST_NUMBER = 1e125
 
 
 class Expansion(NamedTuple):
@@ -51,7 +70,7 @@ def expansion_fields(traced: bool, compact: bool) -> Expansion:
     return Expansion(
         a=Field(lines, 0.0),
         b=Field(lines if traced else nothing, 0.0),
-        output=Field(lines if compact else nothing, 0, int),
+        output=Field(lines if compact else nothing, 0, int, below="outputs"),
         scale=Field(("scale",), 0.0),
         norm2=Field((), 0.0),
         pi=Field((), 0.0),
@@ -82,6 +101,28 @@ def allocate(fields: State, sizes: dict[str, int]) -> State:
     ))  # fmt: skip
     state.expansion.scale[:2] = 1.0  # alpha = a, beta = b
     return state
+
+
+def n_bytes(fields: State, sizes: dict[str, int]) -> int:
+    """How much memory `allocate` would claim."""
+    return sum(8 * math.prod(_shape(field, sizes)) for record in fields for field in record)
+
+
+def check_values(state: State, fields: State, sizes: dict[str, int]) -> None:
+    """Refuse numbers that learning never leaves behind and that could do harm."""
+    declared = (field for record in fields for field in record)
+    for (name, array), field in zip(arrays(state), declared, strict=True):
+        if array.dtype.kind == "f":  # within this no product of two of them overflows
+            sound = bool((np.abs(array) <= LARGEST_NUMBER).all())
+        else:
+            limit = np.inf if field.below is None else max(sizes[field.below], 1)
+            sound = bool((array >= 0).all() and (array < limit).all())
+        if not sound:
+            raise ValueError(f"{name} has entries that make no sense")
+    p, q, _ = state.expansion.scale
+    sound = p >= SMALLEST_SCALE and (q == 0.0 or q >= SMALLEST_SCALE)
+    if not (sound and (state.step_size.eta > 0).all() and (state.expansion.size2 >= 0).all()):
+        raise ValueError("a scale, a step size or a norm makes no sense")
 
 
 def resize(state: State, fields: State, sizes: dict[str, int]) -> State:
