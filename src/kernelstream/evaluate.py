@@ -63,7 +63,9 @@ class PrequentialResult:
         return f"PrequentialResult(n_rows={len(self.errors)}, error_rate={self.error_rate:.4g})"
 
 
-def prequential(model: Any, X: Any, y: Any = None, progress: bool = False) -> PrequentialResult:
+def prequential(
+    model: Any, X: Any, y: Any = None, progress: bool = False, declare_classes: bool = True
+) -> PrequentialResult:
     """Predict each row, then learn it, in the order given.
 
     Parameters
@@ -75,6 +77,9 @@ def prequential(model: Any, X: Any, y: Any = None, progress: bool = False) -> Pr
         Left out for novelty. The classes in y are declared to a new classifier first.
     progress : bool, default=False
         Show a progress bar on the terminal.
+    declare_classes : bool, default=True
+        Whether a new classifier is told of the classes in y at the start. Otherwise they come with
+        the stream, also where there are two.
 
     Returns
     -------
@@ -107,8 +112,8 @@ def prequential(model: Any, X: Any, y: Any = None, progress: bool = False) -> Pr
         y = np.asarray(y)
         if len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows, y has {len(y)}: they must match.")
-    if is_classifier and not model.__sklearn_is_fitted__() and len(np.unique(y)) > 1:
-        classes = np.unique(y)
+    if declare_classes and is_classifier and not model.__sklearn_is_fitted__():
+        classes = np.unique(y) if len(np.unique(y)) > 1 else None
     trails: list[Trail] = []
     learned: list[np.ndarray] = []
     with progress_bar(n_rows, type(model).__name__, progress) as show:

@@ -78,6 +78,7 @@ def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         raise
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FileError(f"the header cannot be read: {error}.") from None
+    header["format_version"] = version
     return header, arrays
 
 

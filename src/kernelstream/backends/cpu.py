@@ -16,7 +16,16 @@ from kernelstream.learner.learn import Tile, Trail, learn_tile
 from kernelstream.learner.model import Learner
 from kernelstream.learner.state import copy_into, snapshot
 
-__all__ = ["NOT_FINITE", "BadRow", "all_or_nothing", "learn", "learn_row", "score_row", "scores"]
+__all__ = [
+    "NOT_FINITE",
+    "BadRow",
+    "all_or_nothing",
+    "learn",
+    "learn_row",
+    "refuse_large",
+    "score_row",
+    "scores",
+]
 
 _PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of predict
 _SCORES_OF_A_TILE = 2**18
@@ -48,7 +57,7 @@ def learn(
     speed, not the result. `keep_scores` makes the trail keep every score, which takes memory.
     """
     numbers = learner.points.kernel.numbers(X)
-    _refuse_large(learner, X, numbers)
+    refuse_large(learner, X, numbers)
     trail = _new_trail(X.shape[0], learner.n_outputs if keep_scores else 0)
     start = 0
     while start < X.shape[0]:
@@ -79,7 +88,7 @@ def scores(learner: Learner, X: Any) -> np.ndarray:
     """The scores f(x) + b of every row, of shape (rows, outputs)."""
     result = np.empty((X.shape[0], learner.n_outputs))
     numbers = learner.points.kernel.numbers(X)
-    _refuse_large(learner, X, numbers)
+    refuse_large(learner, X, numbers)
     for start in range(0, X.shape[0], _PREDICT_ROWS):
         rows = slice(start, start + _PREDICT_ROWS)
         piece = X[rows]
@@ -123,11 +132,11 @@ def _checked_row(learner: Learner, X: Any) -> np.ndarray:
     kernel = learner.points.kernel
     numbers = kernel.numbers(X)
     if not kernel.magnitude(numbers)[0] <= _LARGEST_KERNEL[learner.dtype]:
-        _refuse_large(learner, X, numbers)
+        refuse_large(learner, X, numbers)
     return numbers
 
 
-def _refuse_large(learner: Learner, X: Any, numbers: np.ndarray) -> None:
+def refuse_large(learner: Learner, X: Any, numbers: np.ndarray) -> None:
     """Refuse rows whose kernel values would overflow."""
     magnitude = learner.points.kernel.magnitude(numbers)
     # max() is NaN where any entry is, and then not below the limit either

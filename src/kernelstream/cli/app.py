@@ -1,7 +1,10 @@
 """The commands."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,3 +45,144 @@ def demo(
     from kernelstream.cli.demo import run
 
     run(out)
+
+
+@contextmanager
+def _errors_as_messages() -> Iterator[None]:
+    """What went wrong, on standard error and in one line, and the exit code 1."""
+    try:
+        yield
+    except BrokenPipeError:  # whoever read our output has had enough
+        sys.stderr.close()
+        raise typer.Exit(0) from None
+    except (ValueError, TypeError, OSError) as error:
+        typer.echo(f"kernelstream: {error}", err=True)
+        raise typer.Exit(1) from None
+
+
+_Source = Annotated[
+    str,
+    typer.Argument(help="CSV (also .gz, and - for standard input), Parquet, Arrow, LIBSVM, NumPy."),
+]
+
+
+@app.command()
+def run(
+    source: _Source,
+    target: Annotated[
+        str | None, typer.Option(help="The column to predict, by name or position.")
+    ] = None,
+    task: Annotated[str, typer.Option(help="classify, regress or novelty.")] = "classify",
+    algorithm: Annotated[str, typer.Option(help="A preset, such as svmd, norma, pa.")] = "svmd",
+    kernel: Annotated[str, typer.Option(help="rbf, poly, linear or laplacian.")] = "rbf",
+    gamma: Annotated[
+        float | None, typer.Option(help="Width of the kernel; left out: 1 / features.")
+    ] = None,
+    budget: Annotated[int, typer.Option(help="How many support vectors are kept.")] = 512,
+    loss: Annotated[str | None, typer.Option(help="Left out: the task's own.")] = None,
+    nu: Annotated[
+        float | None, typer.Option(help="Share of rows that violate the margin, or raise alarms.")
+    ] = None,
+    categories: Annotated[
+        str, typer.Option(help="onehot or hash: how columns that are no numbers become some.")
+    ] = "onehot",
+    scale: Annotated[
+        bool, typer.Option(help="Centre and scale numbers by what the first block shows.")
+    ] = True,
+    missing: Annotated[
+        str, typer.Option(help="skip or mean: what to do with a number that is missing.")
+    ] = "skip",
+    features: Annotated[
+        int | None, typer.Option(help="LIBSVM: how many features; left out: as the first block.")
+    ] = None,
+    file_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="csv, libsvm, parquet, arrow, numpy, if the name does not say."
+        ),
+    ] = None,
+    block: Annotated[int, typer.Option(min=1, help="Rows read at a time.")] = 1000,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="A folder: the same command then resumes where it was stopped."),
+    ] = None,
+    checkpoint_rows: Annotated[int, typer.Option(min=1, help="Rows between two of them.")] = 10_000,
+    model: Annotated[Path | None, typer.Option(help="Save the model here.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw error and step size here.")] = None,
+    metrics: Annotated[Path | None, typer.Option(help="Write a line of JSON a block here.")] = None,
+    bad_rows: Annotated[
+        Path | None, typer.Option(help="Write a line of JSON for every bad row here.")
+    ] = None,
+) -> None:
+    """Learn a table as a stream: predict each row, then learn it.
+
+    Bad rows are left out and reported. Exit code 0: done; 1: it could not be done; 130: stopped by
+    Ctrl-C, to be resumed with the same command if there is a --checkpoint.
+    """
+    from rich.console import Console
+
+    from kernelstream.cli.run import TASKS, Options
+    from kernelstream.cli.run import run as run_source
+    from kernelstream.parts import one_of
+
+    with _errors_as_messages():
+        one_of("--task", task, list(TASKS))
+        params: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "budget": budget, "nu": nu}
+        params["loss"] = loss
+        options = Options(
+            source=source, target=target, task=task, algorithm=algorithm,
+            params={name: value for name, value in params.items() if value is not None},
+            form=file_format, n_features=features,
+            hashed=one_of("--categories", categories, ["onehot", "hash"]) == "hash", scale=scale,
+            fill_missing=one_of("--missing", missing, ["skip", "mean"]) == "mean",
+            block_rows=block, checkpoint=checkpoint, checkpoint_rows=checkpoint_rows, model=model,
+            plot=plot, metrics=metrics, bad_rows=bad_rows,
+        )  # fmt: skip
+        _, finished = run_source(options, Console(stderr=True))
+    if not finished:
+        again = "the same command goes on from here" if checkpoint else "nothing was kept"
+        typer.echo(f"kernelstream: stopped; {again}.", err=True)
+        raise typer.Exit(130)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="A model that `kernelstream run --model` saved.")],
+    source: _Source,
+    out: Annotated[Path | None, typer.Option(help="Left out: standard output.")] = None,
+    file_format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="csv, libsvm, parquet, arrow, numpy, if the name does not say."
+        ),
+    ] = None,
+) -> None:
+    """Predict every row of a table: a line with its number, the prediction and the score.
+
+    A bad row has an empty prediction and is reported on standard error.
+    """
+    from kernelstream.cli.predict import predict as predict_source
+
+    with _errors_as_messages():
+        if out is None:
+            n_rows, bad = predict_source(model, source, sys.stdout, file_format)
+        else:
+            with out.open("w", encoding="utf-8", newline="") as file:
+                n_rows, bad = predict_source(model, source, file, file_format)
+        for line in bad:
+            typer.echo(f"bad: {line}", err=True)
+        typer.echo(f"{n_rows:,} rows, {len(bad):,} bad", err=True)
+
+
+@app.command()
+def info(
+    model: Annotated[Path, typer.Argument(help="A saved model or a checkpoint.")],
+) -> None:
+    """What a model's file says of it."""
+    from kernelstream.cli.predict import describe
+
+    with _errors_as_messages():
+        found = describe(model)
+        width = max(map(len, found))
+        for name, value in found.items():
+            typer.echo(f"{name:<{width}}  {value}")

@@ -71,6 +71,7 @@ class KernelEstimator(BaseEstimator):
 
     def _parts(self, kernel: Kernel, single_output: bool) -> Parts:
         """Check every parameter and make the parts."""
+        self._skips()
         name = one_of("loss", self.loss, losses.names(self.task))
         structure = self._structure()
         labels = None if structure is None else structure.to_rule()

@@ -14,6 +14,7 @@ from kernelstream import (
     step_sizes,
     updates,
 )
+from kernelstream.backends import cpu
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.labels import Labels
 from kernelstream.learner.model import build
@@ -178,9 +179,11 @@ def _rebuild(
         raise persistence.FileError(f"the file has {rows.shape} points of {n}.")
     if rows.dtype != dtype or numbers.dtype != dtype:
         raise persistence.FileError(f"the points are of type {rows.dtype}, not {dtype}.")
-    values = rows.data if is_sparse else rows
-    if not (np.isfinite(values).all() and np.isfinite(numbers).all()):
-        raise persistence.FileError("a point is not finite.")
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = resolved.numbers(rows)
+        cpu.refuse_large(learner, rows, expected)
+        if not np.allclose(numbers, expected, rtol=1e-3, atol=1e-30):
+            raise persistence.FileError("the kernel's numbers are not those of the points.")
     learner.points.restore(rows, numbers)
     model._learner = learner
     if header.get("skipped"):

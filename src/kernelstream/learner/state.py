@@ -113,7 +113,7 @@ def check_values(state: State, fields: State, sizes: dict[str, int]) -> None:
     declared = (field for record in fields for field in record)
     for (name, array), field in zip(arrays(state), declared, strict=True):
         if array.dtype.kind == "f":  # within this no product of two of them overflows
-            sound = bool((np.abs(array) <= LARGEST_NUMBER).all())
+            sound = bool((np.abs(array) <= np.float64(LARGEST_NUMBER)).all())
         else:
             limit = np.inf if field.below is None else max(sizes[field.below], 1)
             sound = bool((array >= 0).all() and (array < limit).all())

@@ -1,0 +1,40 @@
+"""Plots of the command line."""
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+mpl.use("Agg")
+import matplotlib.pyplot as plt
+import numpy as np
+
+__all__ = ["draw_run"]
+
+_BLUE, _ORANGE, _GREY = "#0b6e99", "#e07a1f", "#8a8a8a"
+
+
+def draw_run(progress: Any, task: str, path: Path) -> None:
+    """Error so far and lately, and the step size, over the rows of a run."""
+    rows, mean, recent, step, _ = np.array(progress.series).T
+    name = {"classify": "error", "regress": "squared error", "novelty": "share of alarms"}[task]
+    figure, (above, below) = plt.subplots(
+        2, 1, figsize=(9, 5), sharex=True, layout="constrained", height_ratios=[2, 1]
+    )
+    above.plot(rows, mean, color=_BLUE, lw=1.8, label="all rows so far")
+    above.plot(rows, recent, color=_ORANGE, lw=1.2, label="the last 1,000")
+    below.plot(rows, step, color=_BLUE, lw=1.4)
+    for event in progress.events:
+        for axes in (above, below):
+            axes.axvline(event, color=_GREY, lw=0.8, ls=":")
+    above.set(ylabel=f"mean {name}" if task != "novelty" else name)
+    if task != "regress":
+        above.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0))
+    above.set_ylim(bottom=0)
+    below.set(xlabel="rows", ylabel="step size", yscale="log")
+    above.legend(frameon=False)
+    for axes in (above, below):
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)

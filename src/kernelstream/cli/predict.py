@@ -1,0 +1,116 @@
+"""``kernelstream predict`` and ``kernelstream info``: what a saved model says, and what it is."""
+
+import csv
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from kernelstream import persistence
+from kernelstream.estimators.files import from_bytes
+from kernelstream.tables import Encoder, SourceError, open_source
+
+__all__ = ["describe", "predict"]
+
+
+def predict(
+    model_path: Path, source: str, out: TextIO, form: str | None = None, block_rows: int = 1000
+) -> tuple[int, list[str]]:
+    """Write a line a row of the source: its place, the prediction, the score.
+
+    A bad row has an empty prediction. Answers how many rows there were, and what is wrong with the
+    bad ones.
+    """
+    content = persistence.read(model_path)
+    model = from_bytes(content, name=str(model_path))
+    extra = persistence.from_bytes(content)[0].get("extra") or {}
+    if "encoder" not in extra:
+        raise SourceError(
+            f"{model_path} was not made by `kernelstream run` and does not say how columns become "
+            "numbers: use ks.load and model.predict."
+        )
+    encoder = Encoder.from_json(extra["encoder"])
+    n_features = encoder.n_features if encoder.is_sparse else None
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["row", "prediction", "score"])
+    n_rows, bad = 0, []
+    target = _target_of(source, extra.get("target"), form)
+    for block in open_source(source, target, block_rows, form, n_features):
+        X, problems = encoder.encode(block)
+        good = np.array([i for i in range(len(block.places)) if i not in problems], dtype=int)
+        predictions = model.predict(X[good]) if good.size else np.zeros(0)
+        scores = _scores(model, X[good]) if good.size else np.zeros(0)
+        found = {int(i): (p, s) for i, p, s in zip(good, predictions, scores, strict=True)}
+        for i, place in enumerate(block.places):
+            prediction, score = found.get(i, ("", ""))
+            writer.writerow([n_rows + i, prediction, score])
+            if i in problems:
+                bad.append(f"{place}: {problems[i]}")
+        n_rows += len(block.places)
+    return n_rows, bad
+
+
+def _target_of(source: str, target: str | None, form: str | None) -> str | None:
+    """The target's column, where the source has one; new data may come without."""
+    if target is None:
+        return None
+    try:
+        next(open_source(source, target, 1, form), None) if source != "-" else None
+    except SourceError:
+        return None
+    return target
+
+
+def _scores(model: Any, X: Any) -> np.ndarray:
+    """One number a row: the winner's score, the prediction itself, or how familiar the row is."""
+    if not hasattr(model, "decision_function"):
+        return model.predict(X)
+    scores = model.decision_function(X)
+    return scores if scores.ndim == 1 else scores.max(axis=1)
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """What a model's file says of it."""
+    content = persistence.read(path)
+    model = from_bytes(content, kernel=_no_kernel, name=str(path))
+    header, _ = persistence.from_bytes(content)
+    extra = header.get("extra") or {}
+    found: dict[str, Any] = {
+        "file": f"{path}, {len(content):,} bytes, format version {header['format_version']}",
+        "model": type(model).__name__,
+        "parameters": ", ".join(f"{k}={v!r}" for k, v in _changed(model).items()) or "as they come",
+        "kernel": repr(model.kernel_),
+        "features": _listed(model.n_features_in_, header["feature_names"]),
+        "rows learned": f"{model.n_seen_:,}",
+        "rows left out": f"{model.n_skipped_:,}",
+        "support vectors": f"{model.n_support_:,}",
+        "step size": f"{model.step_size_:.4g}",
+        "margin": f"{model.margin_:.4g}",
+    }
+    if hasattr(model, "classes_"):
+        found["classes"] = _listed(len(model.classes_), model.classes_.tolist())
+    if "position" in header:
+        found["checkpoint at row"] = f"{header['position']:,}"
+    if "run" in extra:
+        found["learned from"] = f"{extra['run']['source']}, target {extra['run']['target']}"
+    if "progress" in extra and extra["progress"]["n_learned"]:
+        progress = extra["progress"]
+        found["error so far"] = f"{progress['error'] / progress['n_learned']:.4g}"
+    return found
+
+
+def _no_kernel(X: Any, Z: Any) -> Any:
+    raise SourceError("the model's kernel is a function, which its file does not hold.")
+
+
+def _changed(model: Any) -> dict[str, Any]:
+    default = type(model)().get_params(deep=False)
+    now = model.get_params(deep=False)
+    return {k: v for k, v in now.items() if repr(v) != repr(default[k])}
+
+
+def _listed(n: int, names: list[Any]) -> str:
+    if not names:
+        return f"{n:,}"
+    some = ", ".join(str(name) for name in names[:8])
+    return f"{n:,} ({some}{', ...' if n > 8 else ''})"
