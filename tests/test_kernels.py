@@ -87,3 +87,18 @@ def test_parts_are_equal_by_type_and_value():
 def test_kernels_have_names():
     for name in names():
         assert as_kernel(name, {}).resolve(3)([[1.0, 2.0, 3.0]]).shape == (1, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_far_from_zero_lose_no_digits(dtype):
+    """Unscaled rows: the difference of two huge norms would be noise."""
+    random = np.random.default_rng(0)
+    offset = 7e5 if dtype == np.float64 else 3e3
+    X = (offset + random.normal(size=(20, 3))).astype(dtype)
+    kernel = RBF(0.3)
+    out = np.empty((20, 20), dtype)
+    numbers = kernel.numbers(X)
+    kernel.block(X, X, numbers, numbers, out)
+    exact = X.astype(float)
+    expected = np.exp(-0.3 * ((exact[:, None] - exact[None]) ** 2).sum(-1))
+    np.testing.assert_allclose(out, expected, rtol=1e-9 if dtype == np.float64 else 1e-5)

@@ -203,6 +203,11 @@ def _powers(products, gamma, coef0, degree):
                         base[j] *= base[j]
 
 
+# Where gamma |x|^2 is larger, |p|^2 + |x|^2 - 2 <p, x> would lose the digits that matter: rows far
+# from zero and close to each other, that is, rows that nobody scaled. Then distances are summed up.
+_FAR_OUT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 1e3}
+
+
 class RBF(Kernel):
     """``k(x, z) = exp(-gamma ||x - z||^2)``; gamma = 1 / (2 sigma^2) in the papers (60).
 
@@ -229,8 +234,11 @@ class RBF(Kernel):
         return self.gamma * squared_norms(X)
 
     def block(self, P, X, p, x, out):
-        inner_products(P, X, out)
-        _negative_distances(out, p, x, 2.0 * self.gamma)
+        if not sparse.issparse(X) and (x[0] if len(x) == 1 else x.max()) > _FAR_OUT[out.dtype]:
+            np.multiply(cdist(P, X, "sqeuclidean"), -self.gamma, out=out)
+        else:
+            inner_products(P, X, out)
+            _negative_distances(out, p, x, 2.0 * self.gamma)
         np.exp(out, out=out)
 
     def diagonal(self, x):

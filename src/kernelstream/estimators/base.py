@@ -19,7 +19,7 @@ from kernelstream.kernels import RBF, Kernel, as_kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.model import Learner, Parts, build
-from kernelstream.learner.points import as_sparse_rows
+from kernelstream.learner.points import SparsePoints, as_sparse_rows
 from kernelstream.learner.predict import coefficients
 from kernelstream.margins import Fixed, Nu, as_margin
 from kernelstream.parts import integer_at_least, number, one_of
@@ -333,6 +333,14 @@ class KernelEstimator(BaseEstimator):
             )
         X = x.reshape(1, -1)
         return sparse.csr_array(X) if learner.points.is_sparse else X
+
+    def _widen(self, n_features: int) -> None:
+        """Give rows more features, which are zero in all that was learned."""
+        points = self._learner.points
+        if isinstance(points, SparsePoints):
+            raise TypeError("sparse rows have as many features as they were declared with.")
+        points.widen(n_features)
+        self.n_features_in_ = n_features
 
     # --- state to read ---------------------------------------------------------------------------
 

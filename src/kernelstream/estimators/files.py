@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import ClassifierMixin
 
 from kernelstream import (
     budgets,
@@ -143,6 +144,8 @@ def _rebuild(
     if not isinstance(resolved, kernels.Kernel) or isinstance(resolved.gamma, str):
         raise persistence.FileError(f"the file's kernel is {resolved!r}.")
     single_output = True
+    if (header["labels"] is None) == issubclass(cls, ClassifierMixin):
+        raise persistence.FileError(f"the file has the labels {header['labels']!r}.")
     if header["labels"] is not None:
         model._labels = Labels.from_json(header["labels"], model._structure())
         single_output = model._labels.single_output

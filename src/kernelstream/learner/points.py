@@ -88,6 +88,12 @@ class Points:
         self.rows[: len(before[0])], self.numbers[: len(before[1])] = before
         self.n_slots = n_slots
 
+    def widen(self, n_features: int) -> None:
+        """Give every row more features, which are zero. (A kernel's numbers stay as they are.)"""
+        before = self.rows
+        self.rows = np.zeros((len(before), n_features), dtype=before.dtype)
+        self.rows[:, : before.shape[1]] = before
+
     def workspace(self, *shape: int) -> np.ndarray:
         """Memory for a block that nobody keeps: fresh pages for every tile would cost more."""
         size = shape[0] * shape[1]

@@ -1,0 +1,325 @@
+"""Kernel machines for River: rows are dictionaries, features come and go.
+
+``pip install 'kernelstream[river]'``. The same learners as elsewhere, in the classes that River
+knows, for its pipelines and its evaluation:
+
+>>> from river import datasets, evaluate, metrics, preprocessing
+>>> from kernelstream.river import KernelClassifier
+>>> model = preprocessing.StandardScaler() | KernelClassifier(gamma=0.1)
+>>> evaluate.progressive_val_score(datasets.Phishing().take(500), model, metrics.Accuracy())
+Accuracy: 84.77%
+
+A feature that a row does not have counts as zero; a new one is zero in all that came before. So
+put a scaler in front. A feature that is not a number is an error: encode it first.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from river import base
+from sklearn.utils.extmath import softmax
+
+import kernelstream as ks
+from kernelstream.estimators.base import KernelEstimator
+
+__all__ = ["KernelClassifier", "KernelRegressor", "NoveltyDetector"]
+
+
+class _Adapter(base.Estimator):
+    """Dictionaries to rows of a model that widens as features appear."""
+
+    _estimator: type[KernelEstimator]
+    gamma: float | None
+
+    def _begin(self) -> None:
+        self._columns: dict[Any, int] = {}
+        self._model: Any = None
+
+    @property
+    def model(self) -> Any:
+        """The scikit-learn estimator behind, or None before the first row."""
+        return self._model
+
+    def _new_model(self, n_features: int) -> Any:
+        params = {k: v for k, v in self._get_params().items() if k != "gamma"}
+        given = isinstance(self.kernel, str) and self.kernel != "linear"  # type: ignore[attr-defined]
+        if given:
+            params["gamma"] = 1.0 / n_features if self.gamma is None else self.gamma
+        elif self.gamma is not None:
+            params["gamma"] = self.gamma
+        return self._estimator(**params)
+
+    def _learned_row(self, x: dict[Any, Any]) -> np.ndarray:
+        """A row, in which every feature of x has a place."""
+        values = {name: _number(name, value) for name, value in x.items()}
+        self._add_columns(values)
+        return self._placed(values)
+
+    def _row(self, x: dict[Any, Any]) -> np.ndarray:
+        """A row for a prediction; features that were never learned play no part."""
+        known = {name: value for name, value in x.items() if name in self._columns}
+        return self._placed({name: _number(name, value) for name, value in known.items()})
+
+    def _placed(self, values: dict[Any, float]) -> np.ndarray:
+        row = np.zeros(self._width())
+        for name, value in values.items():
+            row[self._columns[name]] = value
+        return row
+
+    def _width(self) -> int:
+        if self._model is None or not self._model.__sklearn_is_fitted__():
+            return max(len(self._columns), 1)
+        return self._model._learner.n_features
+
+    def _add_columns(self, names: Any) -> None:
+        new = [name for name in names if name not in self._columns]
+        for name in sorted(new, key=repr):  # the same places whatever the order of a dictionary
+            self._columns[name] = len(self._columns)
+        if self._model is None:
+            self._model = self._new_model(max(len(self._columns), 1))
+        elif new and len(self._columns) > self._width() and self._model.__sklearn_is_fitted__():
+            self._model._widen(max(len(self._columns), 2 * self._width()))
+
+    def _block(self, X: Any, learned: bool) -> np.ndarray:
+        """The rows of a frame."""
+        names, values = list(X.columns), np.asarray(X.to_numpy(), dtype=float)
+        if learned:
+            if not np.isfinite(values).all():
+                raise ValueError("X contains NaN or infinity: leave these rows out.")
+            self._add_columns(names)
+        block = np.zeros((len(values), self._width()))
+        for k, name in enumerate(names):
+            if name in self._columns:
+                block[:, self._columns[name]] = values[:, k]
+        return block
+
+    @property
+    def _is_fitted(self) -> bool:
+        return self._model is not None and self._model.__sklearn_is_fitted__()
+
+
+def _number(name: Any, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"the feature {name!r} is {value!r}, which is not a number: encode it first, for "
+            "example with river.preprocessing.OneHotEncoder."
+        ) from None
+    if not math.isfinite(number):
+        raise ValueError(f"the feature {name!r} is {value!r}: leave this row out or fill it in.")
+    return number
+
+
+def _like(X: Any, values: Any, name: str | None = None) -> Any:
+    """Values as a series (one-dimensional) or frame of the library that X comes from."""
+    if hasattr(X, "index") and not callable(X.index):
+        import pandas as pd
+
+        if isinstance(values, dict):
+            return pd.DataFrame(values, index=X.index)
+        return pd.Series(values, index=X.index, name=name)
+    import polars as pl
+
+    if isinstance(values, dict):
+        return pl.DataFrame({str(k): v for k, v in values.items()})
+    return pl.Series(name or "", list(values))
+
+
+class KernelClassifier(_Adapter, base.MiniBatchClassifier):
+    """An online kernel classifier that sets its own step size, for River.
+
+    Parameters are those of `kernelstream.KernelClassifier`; `gamma` left out is 1 / the number of
+    features of the first row. `predict_proba_one` is meant as a probability with
+    ``loss="log_loss"``; otherwise it is the softmax of the scores, which ranks labels and means
+    little beyond that.
+
+    Examples
+    --------
+    >>> from kernelstream.river import KernelClassifier
+    >>> model = KernelClassifier()
+    >>> for x, y in [({"a": 0.0}, "low"), ({"a": 3.0}, "high")] * 5:
+    ...     model.learn_one(x, y)
+    >>> model.predict_one({"a": 2.9})
+    'high'
+    """
+
+    _estimator = ks.KernelClassifier
+
+    def __init__(
+        self, kernel: Any = "rbf", gamma: float | None = None, loss: str = "hinge",
+        label_structure: Any = None, margin: Any = 1.0, nu: float | None = None,
+        step_size: Any = "smd", update: Any = "explicit", budget: Any = 512, C: float = 1.0,
+        regularization: float | None = None, fit_intercept: bool = False,
+    ):  # fmt: skip
+        self.kernel = kernel
+        self.gamma = gamma
+        self.loss = loss
+        self.label_structure = label_structure
+        self.margin = margin
+        self.nu = nu
+        self.step_size = step_size
+        self.update = update
+        self.budget = budget
+        self.C = C
+        self.regularization = regularization
+        self.fit_intercept = fit_intercept
+        self._begin()
+
+    @property
+    def _multiclass(self) -> bool:
+        return True
+
+    def learn_one(self, x: dict[Any, Any], y: Any) -> None:
+        """Learn a row and its label."""
+        row = self._learned_row(x)
+        self._model.learn_one(row, y)
+
+    def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
+        """The probability of each label that was seen."""
+        if not self._is_fitted:
+            return {}
+        return dict(zip(self._names(), self._probabilities(self._row(x)[None])[0], strict=True))
+
+    def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
+        """The most likely label, or None before the first row."""
+        return self._model.predict_one(self._row(x)) if self._is_fitted else None
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn the rows of a frame, with the result of learning them one by one."""
+        block = self._block(X, learned=True)
+        self._model.partial_fit(block, np.asarray(y))
+
+    def predict_proba_many(self, X: Any) -> Any:
+        """The probability of each label, a row each."""
+        if not self._is_fitted:
+            return _like(X, {})
+        probabilities = self._probabilities(self._block(X, learned=False))
+        return _like(X, dict(zip(self._names(), probabilities.T, strict=True)))
+
+    def predict_many(self, X: Any) -> Any:
+        """The most likely label of each row."""
+        if not self._is_fitted:
+            return _like(X, [None] * len(X))
+        return _like(X, self._model.predict(self._block(X, learned=False)))
+
+    def _names(self) -> list[Any]:
+        return self._model.classes_.tolist()
+
+    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
+        return softmax(self._model._scores(rows))
+
+
+class KernelRegressor(_Adapter, base.MiniBatchRegressor):
+    """An online kernel regressor that sets its own step size, for River.
+
+    Parameters are those of `kernelstream.KernelRegressor`; `gamma` left out is 1 / the number of
+    features of the first row.
+
+    Examples
+    --------
+    >>> from kernelstream.river import KernelRegressor
+    >>> model = KernelRegressor()
+    >>> for x, y in [({"a": 0.0}, 1.0), ({"a": 3.0}, 5.0)] * 50:
+    ...     model.learn_one(x, y)
+    >>> round(model.predict_one({"a": 3.0}))
+    5
+    """
+
+    _estimator = ks.KernelRegressor
+
+    def __init__(
+        self, kernel: Any = "rbf", gamma: float | None = None, loss: str = "squared_error",
+        margin: Any = 1.0, nu: float | None = None, step_size: Any = "smd",
+        update: Any = "explicit", budget: Any = 512, C: float = 1.0,
+        regularization: float | None = None, fit_intercept: bool = False,
+    ):  # fmt: skip
+        self.kernel = kernel
+        self.gamma = gamma
+        self.loss = loss
+        self.margin = margin
+        self.nu = nu
+        self.step_size = step_size
+        self.update = update
+        self.budget = budget
+        self.C = C
+        self.regularization = regularization
+        self.fit_intercept = fit_intercept
+        self._begin()
+
+    def learn_one(self, x: dict[Any, Any], y: float) -> None:
+        """Learn a row and its number."""
+        row = self._learned_row(x)
+        self._model.learn_one(row, y)
+
+    def predict_one(self, x: dict[Any, Any]) -> float:
+        """The predicted number; zero before the first row."""
+        return self._model.predict_one(self._row(x)) if self._is_fitted else 0.0
+
+    def learn_many(self, X: Any, y: Any) -> None:
+        """Learn the rows of a frame, with the result of learning them one by one."""
+        block = self._block(X, learned=True)
+        self._model.partial_fit(block, np.asarray(y))
+
+    def predict_many(self, X: Any) -> Any:
+        """The predicted number of each row."""
+        if not self._is_fitted:
+            return _like(X, np.zeros(len(X)))
+        return _like(X, self._model.predict(self._block(X, learned=False)))
+
+
+class NoveltyDetector(_Adapter, base.AnomalyDetector):
+    """An online kernel novelty detector with a threshold that adapts, for River.
+
+    Parameters are those of `kernelstream.NoveltyDetector`; `gamma` left out is 1 / the number of
+    features of the first row. A score above zero is an alarm; a share `nu` of the rows raises one.
+
+    Examples
+    --------
+    >>> from kernelstream.river import NoveltyDetector
+    >>> model = NoveltyDetector(nu=0.1)
+    >>> for i in range(200):
+    ...     model.learn_one({"a": 0.1 * (i % 5)})
+    >>> model.score_one({"a": 0.2}) < 0 < model.score_one({"a": 9.0})
+    True
+    """
+
+    _estimator = ks.NoveltyDetector
+
+    def __init__(
+        self, kernel: Any = "rbf", gamma: float | None = None, nu: float = 0.05,
+        step_size: Any = "smd", update: Any = "explicit", budget: Any = 512, C: float = 1.0,
+        regularization: float | None = None,
+    ):  # fmt: skip
+        self.kernel = kernel
+        self.gamma = gamma
+        self.nu = nu
+        self.step_size = step_size
+        self.update = update
+        self.budget = budget
+        self.C = C
+        self.regularization = regularization
+        self._begin()
+
+    def learn_one(self, x: dict[Any, Any]) -> None:
+        """Learn a row."""
+        row = self._learned_row(x)
+        self._model.learn_one(row)
+
+    def score_one(self, x: dict[Any, Any]) -> float:
+        """How far below the threshold a row is: above zero it is an alarm."""
+        if not self._is_fitted:
+            return 0.0
+        return float(self._model.offset_ - self._model.score_one(self._row(x)))
+
+    def learn_many(self, X: Any) -> None:
+        """Learn the rows of a frame, with the result of learning them one by one."""
+        block = self._block(X, learned=True)
+        self._model.partial_fit(block)
+
+    def score_many(self, X: Any) -> Any:
+        """`score_one` of each row."""
+        if not self._is_fitted:
+            return _like(X, np.zeros(len(X)))
+        return _like(X, -self._model.decision_function(self._block(X, learned=False)))

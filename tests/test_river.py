@@ -1,0 +1,145 @@
+"""River's own checks, and what they do not look at."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from river import checks, datasets, evaluate, metrics, preprocessing
+from river import compose as river_compose
+
+import kernelstream as ks
+from kernelstream.river import KernelClassifier, KernelRegressor, NoveltyDetector
+
+MODELS = [
+    KernelClassifier(),
+    KernelClassifier(loss="log_loss", kernel="linear", update="implicit", step_size=0.5),
+    KernelRegressor(),
+    KernelRegressor(loss="huber", budget=20),
+    NoveltyDetector(),
+]
+
+
+def anomalies(scale):
+    """A stream with rare outliers: River's own choice needs a download."""
+    random = np.random.default_rng(0)
+    for i in range(300 * scale):
+        outlier = i % 50 == 49
+        row = random.normal(size=4) + 6 * outlier
+        yield {f"x{k}": float(value) for k, value in enumerate(row)}, int(outlier)
+
+
+def every_check():
+    original = checks._yield_datasets
+
+    def yield_datasets(model, scale=1):
+        if isinstance(model, NoveltyDetector):
+            yield list(anomalies(scale))
+        else:
+            yield from original(model, scale)
+
+    checks._yield_datasets = yield_datasets
+    try:
+        for number, model in enumerate(MODELS):
+            assert not model._unit_test_skips()
+            for k, check in enumerate(checks.yield_checks(model)):
+                yield pytest.param(model, check, id=f"{number}-{k}-{check.__name__}")
+    finally:
+        checks._yield_datasets = original
+
+
+@pytest.mark.parametrize(("model", "check"), list(every_check()))
+def test_river_checks(model, check):
+    check(model.clone())
+
+
+def test_blocks_of_a_frame_give_the_model_that_rows_give():
+    stream = list(datasets.TrumpApproval().take(300))
+    frame = pd.DataFrame([x for x, _ in stream])
+    y = np.array([target for _, target in stream])
+    one, pandas, polars = (KernelRegressor(gamma=1e-4) for _ in range(3))
+    for x, target in stream:
+        one.learn_one(x, target)
+    for start in range(0, 300, 77):
+        rows = slice(start, start + 77)
+        pandas.learn_many(frame[rows], pd.Series(y[rows]))
+        polars.learn_many(pl.from_pandas(frame[rows]), pl.Series(y[rows]))
+    found = [one.predict_one(x) for x, _ in stream]
+    predicted = pandas.predict_many(frame)
+    assert predicted.index.equals(frame.index)
+    np.testing.assert_allclose(predicted, found, rtol=1e-8)
+    np.testing.assert_allclose(polars.predict_many(pl.from_pandas(frame)), found, rtol=1e-8)
+
+
+def test_features_that_come_and_go_count_as_zero_elsewhere():
+    rows = [
+        {"a": 1.0, "b": 2.0},
+        {"b": -1.0},
+        {"c": 0.5, "a": -1.0},
+        {"a": 2.0, "d": 1.0, "e": 2.0},
+    ]
+    y = [1.0, -1.0, 0.5, 2.0]
+    model = KernelRegressor(gamma=0.5)
+    for x, target in zip(rows, y, strict=True):
+        model.learn_one(x, target)
+    names = sorted({name for x in rows for name in x})
+    dense = np.array([[x.get(name, 0.0) for name in names] for x in rows])
+    expected = ks.KernelRegressor(gamma=0.5).partial_fit(dense, y)
+    np.testing.assert_allclose([model.predict_one(x) for x in rows], expected.predict(dense))
+    assert model.predict_one({**rows[0], "new": 100.0}) == model.predict_one(rows[0])
+    assert "new" not in model._columns
+
+
+def test_in_a_pipeline_and_in_progressive_validation():
+    model = preprocessing.StandardScaler() | KernelClassifier(gamma=0.1)
+    found = evaluate.progressive_val_score(
+        datasets.ImageSegments().take(1500), model, metrics.Accuracy()
+    )
+    assert found.get() > 0.85
+    encode = river_compose.SelectType(str) | preprocessing.OneHotEncoder()
+    numbers = river_compose.SelectType(float) | preprocessing.StandardScaler()
+    mixed = (numbers + encode) | KernelRegressor()
+    for i in range(50):
+        x = {"price": float(i), "colour": ["red", "green"][i % 2]}
+        mixed.predict_one(x)
+        mixed.learn_one(x, float(i % 2))
+    assert mixed.predict_one({"price": 49.0, "colour": "green"}) > 0.5
+
+
+def test_bad_values_are_named_and_change_nothing():
+    model = KernelClassifier()
+    for x, y in itertools.islice(datasets.Phishing(), 20):
+        model.learn_one(x, y)
+    before = model.model._to_bytes()
+    for value, message in (("red", "'red', which is not a number"), (np.nan, "nan: leave")):
+        with pytest.raises(ValueError, match=f"feature 'colour' is {message}"):
+            model.learn_one({"colour": value}, True)
+    with pytest.raises(ValueError, match="NaN"):
+        model.learn_many(pd.DataFrame({"colour": [np.nan]}), pd.Series([True]))
+    assert model.model._to_bytes() == before
+    assert "colour" not in model._columns
+
+
+def test_before_the_first_row():
+    frame = pd.DataFrame({"a": [1.0, 2.0]})
+    assert KernelClassifier().predict_one({"a": 1.0}) is None
+    assert KernelClassifier().predict_proba_one({"a": 1.0}) == {}
+    assert KernelClassifier().predict_many(frame).isna().all()
+    assert KernelRegressor().predict_many(frame).tolist() == [0.0, 0.0]
+    assert NoveltyDetector().score_many(frame).tolist() == [0.0, 0.0]
+
+
+def test_alarms_are_as_many_as_nu_says():
+    model = NoveltyDetector(nu=0.1, gamma=0.3)
+    rows = [x for x, _ in anomalies(7)]
+    alarms = []
+    for x in rows:
+        alarms.append(model.score_one(x) > 0)
+        model.learn_one(x)
+    assert 0.07 < np.mean(alarms[1000:]) < 0.14
+    frame = pd.DataFrame(rows[:5])
+    np.testing.assert_allclose(model.score_many(frame), [model.score_one(x) for x in rows[:5]])
+    learned = NoveltyDetector(nu=0.1, gamma=0.3)
+    learned.learn_many(pd.DataFrame(rows))
+    np.testing.assert_allclose(learned.score_many(frame), model.score_many(frame), rtol=1e-7)
