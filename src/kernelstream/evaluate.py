@@ -11,9 +11,11 @@ from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDe
 from kernelstream.learner.learn import Trail
 from kernelstream.progress import progress_bar
 
-__all__ = ["PrequentialResult", "prequential"]
+__all__ = ["PrequentialResult", "drift_events", "prequential"]
 
 _BLOCK = 1000
+_ALARM = 0.3  # of the drift score: the step size has risen by a third
+_YOUNG = 200  # rows
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,11 @@ class PrequentialResult:
         The loss that was suffered.
     step_sizes : ndarray
         The step size eta that was used at the row.
+    drift_scores : ndarray
+        How far the step size had risen above its recent past, `drift_score_` after each row.
+    events : ndarray
+        Rows at which the stream changed, as far as the step size tells: where the drift score rises
+        above 0.3, the first 200 rows of a model's life left out.
     margins : ndarray
         The margin at the row.
     n_support : ndarray
@@ -44,6 +51,8 @@ class PrequentialResult:
     scores: np.ndarray
     losses: np.ndarray
     step_sizes: np.ndarray
+    drift_scores: np.ndarray
+    events: np.ndarray
     margins: np.ndarray
     n_support: np.ndarray
     errors: np.ndarray
@@ -114,6 +123,8 @@ def prequential(
             raise ValueError(f"X has {n_rows} rows, y has {len(y)}: they must match.")
     if declare_classes and is_classifier and not model.__sklearn_is_fitted__():
         classes = np.unique(y) if len(np.unique(y)) > 1 else None
+    fitted = model.__sklearn_is_fitted__()
+    n_seen, armed = (model.n_seen_, model.drift_score_ < _ALARM) if fitted else (0, True)
     trails: list[Trail] = []
     learned: list[np.ndarray] = []
     with progress_bar(n_rows, type(model).__name__, progress) as show:
@@ -131,10 +142,28 @@ def prequential(
     all_rows = np.concatenate(learned)
     if not all_rows.size:
         raise ValueError("no row of X could be learned: there is nothing to evaluate.")
-    return _result(model, None if y is None else y[all_rows], trails, all_rows)
+    return _result(model, None if y is None else y[all_rows], trails, all_rows, (n_seen, armed))
 
 
-def _result(model: Any, y: Any, trails: list[Trail], rows: np.ndarray) -> PrequentialResult:
+def drift_events(scores: np.ndarray, n_seen: int, armed: bool = True) -> np.ndarray:
+    """Where drift scores rise above the alarm level, having been well below it in between.
+
+    `n_seen` is how many rows the model had learned before: while it is young its step size moves
+    for other reasons. `armed` is whether the scores before were well below the level.
+    """
+    events = []
+    for i, score in enumerate(scores.tolist()):
+        if score < _ALARM / 2:
+            armed = True
+        elif armed and score > _ALARM and n_seen + i >= _YOUNG:
+            events.append(i)
+            armed = False
+    return np.array(events, dtype=np.int64)
+
+
+def _result(
+    model: Any, y: Any, trails: list[Trail], rows: np.ndarray, before: tuple[int, bool]
+) -> PrequentialResult:
     found = [model._per_label(trail.scores) for trail in trails]
     width = max(piece.shape[1] for piece in found)
     scores = np.full((sum(map(len, found)), width), np.nan)
@@ -142,6 +171,7 @@ def _result(model: Any, y: Any, trails: list[Trail], rows: np.ndarray) -> Preque
     for piece in found:
         scores[start : start + len(piece), : piece.shape[1]] = piece
         start += len(piece)
+    drift = np.concatenate([trail.drift for trail in trails])
     margins = np.concatenate([trail.margin for trail in trails])
     if isinstance(model, KernelClassifier):
         winners = model._labels.predicted(np.where(np.isnan(scores), -np.inf, scores))
@@ -158,6 +188,8 @@ def _result(model: Any, y: Any, trails: list[Trail], rows: np.ndarray) -> Preque
         scores=scores[:, 0] if width == 1 else scores,
         losses=np.concatenate([trail.loss for trail in trails]),
         step_sizes=np.concatenate([trail.eta for trail in trails]),
+        drift_scores=drift,
+        events=rows[drift_events(drift, *before)],
         margins=margins,
         n_support=np.concatenate([trail.n_points for trail in trails]),
         errors=errors,

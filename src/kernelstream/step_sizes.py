@@ -8,19 +8,32 @@ respect to the logarithm of its past step sizes; the rule only says how they mov
 import math
 from typing import Any, NamedTuple
 
+from numba.extending import register_jitable
+
 from kernelstream.parts import Field, Part, number, one_of, rule
 
-__all__ = ["SMD", "Constant", "SqrtDecay", "StepState", "as_step_size", "smd_for"]
+__all__ = ["SMD", "Constant", "SqrtDecay", "StepState", "as_step_size", "note_drift", "smd_for"]
 
 
 class StepState(NamedTuple):
-    """The step size of f, and a running mean of the loss."""
+    """The step size of f, a running mean of the loss, and where the step size has been lately."""
 
     eta: object
     mean_loss: object
+    log_level: object  # running mean of log eta
+    drift: object  # log eta beyond that: how much the step size has risen
 
 
 _WINDOW = 100  # rows over which the mean loss is taken
+_LEVEL_WINDOW = 50  # and the mean of log eta
+
+
+@register_jitable
+def note_drift(step_state, eta, n_seen):
+    """Keep the drift score: how far log eta is above its mean over the last rows."""
+    log_eta = math.log(eta)
+    step_state.drift[0] = log_eta - step_state.log_level[0]
+    step_state.log_level[0] += step_state.drift[0] / min(n_seen + 1, _LEVEL_WINDOW)
 
 
 @rule
@@ -101,7 +114,12 @@ class _StepSize(Part):
     initial: float
 
     def state(self) -> StepState:
-        return StepState(eta=Field((), float(self.initial)), mean_loss=Field((), 0.0))
+        return StepState(
+            eta=Field((), float(self.initial)),
+            mean_loss=Field((), 0.0),
+            log_level=Field((), math.log(self.initial)),
+            drift=Field((), 0.0),
+        )
 
 
 class Constant(_StepSize):

@@ -115,6 +115,7 @@ def _new_trail(n: int, n_outputs: int) -> Trail:
         scores=np.empty((n, n_outputs)),
         loss=np.empty(n),
         eta=np.empty(n),
+        drift=np.empty(n),
         margin=np.empty(n),
         n_points=np.empty(n, np.int64),
     )

@@ -234,7 +234,9 @@ def _learn(
     if good.size:
         try:
             targets = None if y is None else y[good]
-            errors = ks.prequential(model, X[good], targets, declare_classes=False).errors
+            result = ks.prequential(model, X[good], targets, declare_classes=False)
+            errors = result.errors
+            progress.events += [progress.n_rows + int(good[row]) for row in result.events]
         except ValueError:
             if not refused:
                 raise
@@ -339,6 +341,9 @@ def _summary(
         f"{_figure(options.task, progress.recent_error)} (each row predicted, then learned)",
         f"step size {model.step_size_:.3g}, {model.n_support_:,} support vectors",
     ]
+    if progress.events:
+        rows = ", ".join(f"{row:,}" for row in progress.events[-10:])
+        lines.append(f"the stream changed {len(progress.events):,} times, most recently at {rows}")
     if hasattr(model, "classes_"):
         names = ", ".join(str(name) for name in model.classes_[:8])
         more = f", ... ({len(model.classes_)} in all)" if len(model.classes_) > 8 else ""

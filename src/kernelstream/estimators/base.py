@@ -376,6 +376,7 @@ class KernelEstimator(BaseEstimator):
 _READABLE = {
     "n_seen_": lambda model, learner: int(learner.state.expansion.n_seen[0]),
     "step_size_": lambda model, learner: float(learner.state.step_size.eta[0]),
+    "drift_score_": lambda model, learner: float(learner.state.step_size.drift[0]),
     "margin_": lambda model, learner: float(learner.state.margin.epsilon[0]),
     "support_vectors_": lambda model, learner: learner.points.stored(learner.n_points),
     "dual_coef_": lambda model, learner: model._per_label(coefficients(learner.state).T).T,

@@ -36,7 +36,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
     ----------
     offset_ : float
         The threshold, which is the margin: ``decision_function = score_samples - offset_``.
-    n_seen_, step_size_, margin_, support_vectors_, dual_coef_, n_support_, kernel_
+    n_seen_, step_size_, drift_score_, margin_, support_vectors_, dual_coef_, n_support_, kernel_
         As in `KernelClassifier`, with a single output.
 
     Examples

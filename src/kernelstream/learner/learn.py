@@ -30,6 +30,7 @@ from kernelstream.learner.expansion import (
     nonzeros,
     project,
 )
+from kernelstream.step_sizes import note_drift
 from kernelstream.updates import Move, Row
 
 __all__ = ["Tile", "Trail", "learn_tile"]
@@ -59,6 +60,7 @@ class Trail(NamedTuple):
     scores: Any  # (rows, outputs): the scores before the row was learned; (rows, 0) if not asked
     loss: Any
     eta: Any
+    drift: Any  # how far the step size has risen above its recent mean, as a logarithm
     margin: Any
     n_points: Any
 
@@ -100,6 +102,7 @@ def learn_tile(model, state, tile, trail):
         trail.loss[i] = model.loss.value(scores, tile.y[i], margin)
         trail.margin[i] = margin
         trail.eta[i] = state.step_size.eta[0]
+        trail.drift[i] = state.step_size.drift[0]
         trail.slot[i] = -1
         trail.partner[i] = -1
         trail.n_points[i] = expansion.n_points[0]
@@ -162,6 +165,7 @@ def learn_tile(model, state, tile, trail):
             model.intercept, state.intercept, model.step_size, n_seen, row, out, unit, rho, eta
         )
         state.step_size.eta[0] = eta
+        note_drift(state.step_size, eta, n_seen)
         state.step_size.mean_loss[0] = mean_loss
         expansion.norm2[0] = max(norm2, 0.0)
         expansion.pi[0] = pi
@@ -195,5 +199,6 @@ def learn_tile(model, state, tile, trail):
                 if slot < n and gap >= 0.0:
                     refresh_inverse(state.budget, n)
         trail.eta[i] = eta
+        trail.drift[i] = state.step_size.drift[0]
         trail.n_points[i] = expansion.n_points[0]
     return n_rows

@@ -37,6 +37,8 @@ class Reference:
         self.eta_epsilon = self._first_margin_step()
         self.v_epsilon = 0.0
         self.mean_loss = 0.0
+        self.log_level = math.log(self.eta)  # mean of log eta over the last rows
+        self.drift = 0.0  # log eta beyond it
         self.t = 0
 
     def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
@@ -77,6 +79,8 @@ class Reference:
         margin = self.epsilon
         self._adapt_margin(violated, weight, lam)
         self.eta = eta
+        self.drift = math.log(eta) - self.log_level
+        self.log_level += self.drift / min(self.t + 1, 50)
         keep = 1 / (1 + eta * self.c) if implicit else 1 - eta * self.c
         cross = -keep * (1 - keep) if implicit else -eta * self.c
         pi_without_new = keep**2 * lam * self.pi + keep * cross * self.norm2 if smd else 0.0
