@@ -171,3 +171,14 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, content):
         persistence.write(path, b"new")
     assert path.read_bytes() == content
     assert [p.name for p in tmp_path.iterdir()] == ["model.ks"]
+
+
+def test_joblib_and_copies_work_too(tmp_path):
+    import copy
+
+    import joblib
+
+    model = ks.KernelClassifier(budget=8).partial_fit(X, TARGETS["classifier"])
+    joblib.dump(model, tmp_path / "model.joblib")
+    for twin in (joblib.load(tmp_path / "model.joblib"), copy.deepcopy(model), copy.copy(model)):
+        assert twin._to_bytes() == model._to_bytes()

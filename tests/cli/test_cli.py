@@ -37,7 +37,9 @@ def test_a_missing_extra_is_named():
     assert "kernelstream[cli]" in run.stderr
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/labels.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CONTRIBUTING.md", "docs/labels.md", "docs/production.md"]
+)
 def test_python_in_the_documents_runs(name, tmp_path, monkeypatch):
     """Every ```python block of the document, one after the other."""
     text = (Path(__file__).parents[2] / name).read_text()
