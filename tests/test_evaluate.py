@@ -24,14 +24,22 @@ def by_hand(model, X, y):
     return np.array(predictions)
 
 
-@pytest.mark.parametrize("preset", ks.presets.names())
-@pytest.mark.parametrize("task", TARGETS)
+IN_STREAMS = [
+    (preset, task)
+    for preset in ks.presets.names()
+    for task in ks.presets.tasks(preset)
+    if preset != "svrseq"  # which works in fit only
+]
+
+
+@pytest.mark.parametrize(("preset", "task"), IN_STREAMS)
 def test_it_is_the_loop_by_hand(preset, task):
     y = TARGETS[task]
     new = lambda: ks.make(preset, task, gamma=0.001, budget=60)  # noqa: E731
     model, twin = new(), new()
     result = ks.prequential(model, X, y)
-    np.testing.assert_allclose(by_hand(twin, X, y), result.predictions[1:], rtol=1e-8, atol=1e-10)
+    exact = {"rtol": 1e-6, "atol": 1e-6} if "sog" in preset else {"rtol": 1e-8, "atol": 1e-10}
+    np.testing.assert_allclose(by_hand(twin, X, y), result.predictions[1:], **exact)
     assert model.step_size_ == pytest.approx(twin.step_size_, rel=1e-9)
     assert result.step_sizes[-1] == model.step_size_
     assert result.n_support[-1] == model.n_support_

@@ -24,9 +24,16 @@ def part(y, rows):
     return None if y is None else y[rows]
 
 
+IN_STREAMS = [
+    (preset, task)
+    for preset in ks.presets.names()
+    for task in ks.presets.tasks(preset)
+    if preset != "svrseq"  # which works in fit only
+]
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("preset", ks.presets.names())
-@pytest.mark.parametrize("task", TARGETS)
+@pytest.mark.parametrize(("preset", "task"), IN_STREAMS)
 def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, task, preset, dtype):
     y, rows = TARGETS[task], X.astype(dtype)
     model = ks.make(preset, task, budget=40).partial_fit(rows[:200], part(y, slice(200)))

@@ -27,6 +27,7 @@ MODELS = {
         label_structure=ks.label_kernels.LabelMatrix([0, 1, 2], 0.5 + 0.5 * np.eye(3)), budget=7
     ).partial_fit(X, Y),
     "regressor": lambda: ks.KernelRegressor(budget=ks.budgets.Merge(8)).partial_fit(X, X[:, 0]),
+    "dictionary": lambda: ks.make("sog-svr", "regressor").partial_fit(X, X[:, 0]),
     "sparse": lambda: ks.KernelRegressor("laplacian", budget=10).partial_fit(
         sparse.csr_array(X * (X > 0.3)), X[:, 0]
     ),

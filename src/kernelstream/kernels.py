@@ -18,7 +18,17 @@ from scipy.spatial.distance import cdist
 from kernelstream.compiled import compiled
 from kernelstream.parts import Part, integer_at_least, number
 
-__all__ = ["RBF", "Custom", "Kernel", "Laplacian", "Linear", "Polynomial", "as_kernel", "names"]
+__all__ = [
+    "RBF",
+    "Custom",
+    "Homogenized",
+    "Kernel",
+    "Laplacian",
+    "Linear",
+    "Polynomial",
+    "as_kernel",
+    "names",
+]
 
 
 class Kernel(Part):
@@ -343,6 +353,55 @@ class Laplacian(Kernel):
 
     def diagonal(self, x):
         return 1.0
+
+
+class Homogenized(Kernel):
+    """``k(x, z) + offset^2``: an intercept that is part of f (SOG-SVR, equation 2.7).
+
+    Parameters
+    ----------
+    kernel : kernel object
+    offset : float, default=0.1
+        lambda in the paper. The larger, the less the intercept is held down.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF, Homogenized
+    >>> Homogenized(RBF(1.0), offset=0.5)([[0.0]], [[0.0]])
+    array([[1.25]])
+    """
+
+    def __init__(self, kernel: Any, offset: float = 0.1):
+        self.kernel = kernel
+        self.offset = offset
+        self.check()
+
+    def check(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(f"kernel={self.kernel!r} is not a kernel object: give RBF(...), say.")
+        number("offset", self.offset, at_least=0)
+
+    @property
+    def is_bounded_by_numbers(self) -> bool:  # type: ignore[override]
+        return self.kernel.is_bounded_by_numbers
+
+    def resolve(self, n_features: int) -> "Homogenized":
+        self.check()
+        return Homogenized(self.kernel.resolve(n_features), self.offset)
+
+    def numbers(self, X):
+        return self.kernel.numbers(X)
+
+    def block(self, P, X, p, x, out):
+        self.kernel.block(P, X, p, x, out)
+        out += self.offset**2
+
+    def diagonal(self, x):
+        diagonal = self.kernel.diagonal(x)
+        return None if diagonal is None else diagonal + self.offset**2
+
+    def magnitude(self, x):
+        return self.kernel.magnitude(x) + self.offset**2
 
 
 class Custom(Kernel):

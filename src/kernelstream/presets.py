@@ -3,21 +3,30 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kernelstream.budgets import LeastLoss, SmallestOut, Unbounded
+from kernelstream.budgets import Independent, LeastLoss, SmallestOut, Unbounded
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
 from kernelstream.parts import one_of
 from kernelstream.step_sizes import Constant, SqrtDecay, smd_for
-from kernelstream.updates import Implicit
+from kernelstream.updates import Dual, Implicit
 
-__all__ = ["make", "names"]
+__all__ = ["make", "names", "tasks"]
 
 
 class Preset(NamedTuple):
-    """What the algorithm is, the budget that an int means, and its parts for a task."""
+    """What the algorithm is, the budget that an int means, its parts for a task, its tasks."""
 
     description: str
     policy: Callable[[int], Any] | None  # None: the estimators' own, the oldest point goes
     parts: Callable[[str], dict[str, Any]]
+    tasks: tuple[str, ...] = ("classifier", "regressor", "novelty")
+
+
+def _dictionary(loss: str, update: Dual) -> Callable[[str], dict[str, Any]]:
+    """Over a dictionary, with the intercept in the kernel and a little regularization."""
+    return lambda task: {
+        "fit_intercept": True, "loss": loss, "update": update, "step_size": Constant(1.0),
+        "budget": Independent(0.01), "regularization": 0.01,
+    }  # fmt: skip
 
 
 # tau = eta c / (1 + eta c) = 5e-5 with eta = 1, as in section 4 of the ILK paper
@@ -70,6 +79,34 @@ _PRESETS = {
             "budget": LeastLoss(256),
         },
     ),
+    "svrseq": Preset(
+        "batch support vector regression by sequential dual ascent, in several passes; fit only",
+        None,
+        lambda task: {
+            "fit_intercept": True, "loss": "epsilon_insensitive", "update": Dual("gradient"),
+            "step_size": Constant(1.0), "budget": Unbounded(),
+            "regularization": 1.0, "n_epochs": 2000,
+        },
+        ("regressor",),
+    ),
+    "sog-svr": Preset(
+        "regression on a dictionary of independent points, fitted to all rows in one pass (2002)",
+        lambda size: Independent(0.01, size),
+        _dictionary("epsilon_insensitive", Dual()),
+        ("regressor",),
+    ),
+    "sog-svr-paper": Preset(
+        "the same by the paper's own rule, a step along the gradient at every row",
+        lambda size: Independent(0.01, size),
+        _dictionary("epsilon_insensitive", Dual("gradient")),
+        ("regressor",),
+    ),
+    "sog-svc": Preset(
+        "classification as regression on the labels, on a dictionary of independent points",
+        lambda size: Independent(0.01, size),
+        _dictionary("hinge", Dual()),
+        ("classifier",),
+    ),
 }  # fmt: skip
 
 _TASKS = {
@@ -79,14 +116,20 @@ _TASKS = {
 }
 
 
+def tasks(preset: str) -> tuple[str, ...]:
+    """What a preset is for, among "classifier", "regressor" and "novelty"."""
+    return _PRESETS[one_of("preset", preset, names())].tasks
+
+
 def names() -> list[str]:
     """The names of the presets.
 
     Examples
     --------
     >>> import kernelstream as ks
-    >>> ks.presets.names()
-    ['svmd', 'svmd-single-step', 'norma', 'ilk', 'silk', 'silk-md', 'pa']
+    >>> ks.presets.names()  # doctest: +NORMALIZE_WHITESPACE
+    ['svmd', 'svmd-single-step', 'norma', 'ilk', 'silk', 'silk-md', 'pa', 'svrseq',
+     'sog-svr', 'sog-svr-paper', 'sog-svc']
     """
     return list(_PRESETS)
 
@@ -115,6 +158,10 @@ def make(preset: str, task: str, **params: Any) -> Any:
     """
     estimator = _TASKS[one_of("task", task, list(_TASKS))]
     chosen = _PRESETS[one_of("preset", preset, names())]
+    if task not in chosen.tasks:
+        raise ValueError(
+            f"preset={preset!r} is for {' and '.join(chosen.tasks)}, not for task={task!r}."
+        )
     known = estimator().get_params()
     for name in params:
         if name.split("__")[0] not in known:

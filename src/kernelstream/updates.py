@@ -13,9 +13,19 @@ that the loss's gradient leaves alone.
 import math
 from typing import Any, NamedTuple
 
-from kernelstream.parts import Part, one_of, rule
+from kernelstream.parts import Field, Part, number, one_of, rule
 
-__all__ = ["Explicit", "Implicit", "Move", "Row", "as_update"]
+__all__ = [
+    "Dual",
+    "DualRule",
+    "DualState",
+    "Explicit",
+    "Implicit",
+    "Move",
+    "Row",
+    "as_update",
+    "dual_fields",
+]
 
 # eta c stays below one: at one an explicit step forgets all of f.
 LARGEST_DECAY = 1.0 - 2.0**-10
@@ -180,11 +190,111 @@ class Implicit(Part):
         return ImplicitRule(bool(self.exact))
 
 
+class DualState(NamedTuple):
+    """What a dual update remembers; empty for the others. A^T A and so on are the paper's."""
+
+    values: Any  # (outputs, points): f at the points, K beta
+    covariance: Any  # (points, points): (C A^T A + c K^-1)^-1, or (A^T A)^-1
+    products: Any  # (points, points): A^T A, for the paper's direction
+    moments: Any  # (outputs, points): A^T y
+    ones: Any  # (points,): A^T e
+    star: Any  # (outputs, points): alpha*, where there is a box
+    plain: Any  # (outputs, points): alpha
+
+
+def dual_fields(update: Any) -> DualState:
+    """The declaration of a dual update's state."""
+    lines, square, nothing = ("outputs", "points"), ("points", "points"), ("none", "none")
+    dual = isinstance(update, Dual)
+    gradient = dual and update.direction == "gradient"
+    boxed = gradient and update.box is not None
+    return DualState(
+        values=Field(lines if dual else nothing, 0.0),
+        covariance=Field(square if dual else nothing, 0.0),
+        products=Field(square if gradient else nothing, 0.0),
+        moments=Field(lines if gradient else nothing, 0.0),
+        ones=Field(("points",) if gradient else ("none",), 0.0),
+        star=Field(lines if boxed else nothing, 0.0),
+        plain=Field(lines if boxed else nothing, 0.0),
+    )
+
+
+@rule
+class DualRule(NamedTuple):
+    """Numbers of a dual update; `learner.dictionary` is its loop."""
+
+    newton: bool
+    step: float  # zero: the best one
+    box: float  # zero: none
+
+
+class Dual(Part):
+    """Updates of all coefficients at once, over a dictionary of points (SOG-SVR and beyond).
+
+    For regression, and for classification as regression on the labels. With the budget
+    `Independent`, which says what rows join the dictionary, the others are combinations a of it.
+    With A the matrix of these, f is fitted to **all** rows so far in O(m^2) a row, m the size of
+    the dictionary. With ``budget=None``, in `fit`, every row has a coefficient of its own (SVRseq,
+    table 1). An intercept is part of f: ``fit_intercept=True`` adds one to the kernel, and
+    `kernels.Homogenized` says how much (2.7).
+
+    Where `Independent` has a size, "newton" lets a row that is independent take the place of the
+    point whose loss changes f least, and forgets what only that point told; "gradient" projects
+    such a row.
+
+    Parameters
+    ----------
+    direction : {"newton", "gradient"}, default="newton"
+        "newton" goes to the minimum of ``C/2 sum (y - f)^2 + c/2 ||f||^2`` over the dictionary at
+        every row (recursive least squares): one pass is enough. "gradient" is the paper's own rule
+        (4.12), one step along ``A^T (y - f)``.
+    step : float or None, default=None
+        Of "gradient": eta. None: the best step along the gradient, ``g^T P g / g^T K g`` with
+        ``P = (A^T A)^-1``.
+    box : float or None, default=None
+        Of "gradient": keep every entry of alpha* and alpha between -box and box (4.22); epsilon is
+        the margin.
+
+    References
+    ----------
+    Engel, Mannor, Meir: Sparse Online Greedy Support Vector Regression. ECML 2002.
+
+    Examples
+    --------
+    >>> from kernelstream.updates import Dual
+    >>> Dual()
+    Dual(box=None, direction='newton', step=None)
+    """
+
+    def __init__(
+        self, direction: str = "newton", step: float | None = None, box: float | None = None
+    ):
+        self.direction = direction
+        self.step = step
+        self.box = box
+        self.check()
+
+    def check(self) -> None:
+        newton = one_of("direction", self.direction, ["newton", "gradient"]) == "newton"
+        for name, value in (("step", self.step), ("box", self.box)):
+            if value is not None:
+                number(name, value, above=0)
+                if newton:
+                    raise ValueError(f"{name}={value!r} goes with direction='gradient' only.")
+
+    def touches_all(self) -> bool:
+        return True
+
+    def to_rule(self) -> DualRule:
+        self.check()
+        return DualRule(self.direction == "newton", float(self.step or 0.0), float(self.box or 0.0))
+
+
 _BY_NAME = {"explicit": Explicit, "implicit": Implicit}
 
 
 def as_update(update: Any) -> Any:
     """An update part from its name or itself."""
-    if isinstance(update, Explicit | Implicit):
+    if isinstance(update, Explicit | Implicit | Dual):
         return update
     return _BY_NAME[one_of("update", update, list(_BY_NAME))]()

@@ -38,6 +38,8 @@ BUDGETS = {
     "smallest-exact": budgets.SmallestOut(9, exact=True),
     "least-loss": budgets.LeastLoss(9),
     "merge": budgets.Merge(9),
+    "independent": budgets.Independent(0.05),
+    "independent-9": budgets.Independent(0.05, size=9),
 }
 UPDATES = {
     "explicit": updates.Explicit(),

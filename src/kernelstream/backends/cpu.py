@@ -12,9 +12,11 @@ from scipy import sparse
 
 from kernelstream.compiled import entry_point
 from kernelstream.learner import predict
+from kernelstream.learner.dictionary import learn_dictionary
 from kernelstream.learner.learn import Tile, Trail, learn_tile
 from kernelstream.learner.model import Learner
 from kernelstream.learner.state import copy_into, snapshot
+from kernelstream.updates import DualRule
 
 __all__ = [
     "NOT_FINITE",
@@ -156,10 +158,15 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
     k = learner.points.block_with_rows(n, X, numbers)
     if not learner.points.kernel.is_bounded_by_numbers and not np.isfinite(k).all():
         raise BadRow(first, f"{learner.points.kernel!r} is not finite for it or for a row after it")
-    raw_f, raw_v = predict.raw_scores(learner.state, k[:n], learner.memory)
+    if isinstance(learner.model.update, DualRule):  # which needs no scores beforehand
+        loop, shape = learn_dictionary, (X.shape[0], learner.n_outputs)
+        raw_f = raw_v = learner.memory("raw_f", shape)
+    else:
+        loop = learn_tile
+        raw_f, raw_v = predict.raw_scores(learner.state, k[:n], learner.memory)
     arguments = learner.model, learner.state, Tile(k, n, raw_f, raw_v, y, weight), trail
     if "learn" not in learner.scratch:  # the types of these four never change in a learner's life
-        learner.scratch["learn"] = entry_point(learn_tile, *arguments)
+        learner.scratch["learn"] = entry_point(loop, *arguments)
     done = learner.scratch["learn"](*arguments)
     learner.points.write(trail.slot[:done], trail.partner[:done], trail.share[:done], X, numbers)
     return int(done)

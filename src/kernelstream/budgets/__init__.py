@@ -9,18 +9,22 @@ number of points, means that there is room. What goes is
   new point's) are in the state, and gap is the squared distance that remains;
 - merged with `partner`, where that is not negative: the two become one, a `share` of the way from
   the partner to it.
+
+`refresh` is told when the points have changed, for budgets that keep numbers which rounding spoils.
 """
 
 from typing import Any
 
 from kernelstream.budgets.base import Budget, BudgetState
 from kernelstream.budgets.dropping import OldestOut, SmallestOut, Unbounded
-from kernelstream.budgets.least_loss import LeastLoss, refresh_inverse
+from kernelstream.budgets.independent import Independent
+from kernelstream.budgets.least_loss import LeastLoss, refine, remainder
 from kernelstream.budgets.merging import Merge, best_share, first_share
 from kernelstream.parts import integer_at_least
 
 __all__ = [
     "BudgetState",
+    "Independent",
     "LeastLoss",
     "Merge",
     "OldestOut",
@@ -29,7 +33,8 @@ __all__ = [
     "as_budget",
     "best_share",
     "first_share",
-    "refresh_inverse",
+    "refine",
+    "remainder",
 ]
 
 

@@ -7,7 +7,9 @@ from numba.extending import register_jitable
 
 from kernelstream.parts import SLACK, Field, Part
 
-__all__ = ["Budget", "BudgetState", "norm2_of", "smallest"]
+__all__ = ["NO_LIMIT", "Budget", "BudgetState", "norm2_of", "smallest"]
+
+NO_LIMIT = 2**62
 
 
 class BudgetState(NamedTuple):

@@ -2,12 +2,10 @@
 
 from typing import NamedTuple
 
-from kernelstream.budgets.base import Budget, norm2_of, smallest
+from kernelstream.budgets.base import NO_LIMIT, Budget, norm2_of, smallest
 from kernelstream.parts import SLACK, integer_at_least, rule
 
 __all__ = ["OldestOut", "SmallestOut", "Unbounded"]
-
-_NO_LIMIT = 2**62
 
 
 @rule
@@ -23,6 +21,9 @@ class OldestOutRule(NamedTuple):
         oldest = budget_state.oldest[0]
         budget_state.oldest[0] = (oldest + 1) % self.size
         return oldest, -1, -1.0
+
+    def refresh(self, budget_state, n, grown):
+        return
 
 
 @rule
@@ -41,6 +42,9 @@ class SmallestOutRule(NamedTuple):
         if norm2_of(alpha) < p * p * expansion.size2[slot] * (1.0 - SLACK):
             return -1, -1, -1.0
         return slot, -1, -1.0
+
+    def refresh(self, budget_state, n, grown):
+        return
 
 
 class Dropping(Budget):
@@ -126,4 +130,4 @@ class Unbounded(Budget):
         return None
 
     def to_rule(self) -> OldestOutRule:
-        return OldestOutRule(_NO_LIMIT)  # a ring that never closes
+        return OldestOutRule(NO_LIMIT)  # a ring that never closes

@@ -8,9 +8,54 @@ from numba.extending import register_jitable
 from kernelstream.budgets.base import Budget, norm2_of, smallest
 from kernelstream.parts import SLACK, integer_at_least, number, rule
 
-__all__ = ["LeastLoss", "refresh_inverse"]
+__all__ = ["LeastLoss", "LeastLossRule", "refine", "remainder"]
 
 _REFRESH = 4096  # replacements after which the inverse is computed anew
+_REFRESH_GROWTH = 512  # and new points, which are closer to the others the more there are
+
+
+@register_jitable
+def remainder(k, i, n, u, k_xx, ridge):
+    """Squared distance of row i from the combination u of the points (3.10)."""
+    gap = k_xx
+    for j in range(n):
+        gap -= (k[j, i] + ridge * u[j]) * u[j]
+    return gap
+
+
+@register_jitable
+def refine(budget_state, k, i, n, u, k_xx, ridge):
+    """Make u solve (K + ridge I) u = k, where rounding has spoiled the inverse; whether it does.
+
+    Points that nearly depend on each other make the inverse large and its growth inexact, and a new
+    point that is let in by mistake makes it worse. So before one joins, u is checked against the
+    kernel values themselves.
+    """
+    gram, inverse, rest = budget_state.gram, budget_state.inverse, budget_state.weights
+    for attempt in range(4):
+        worst = 0.0
+        for j in range(n):
+            rest[j] = k[j, i] - ridge * u[j]
+            for m in range(n):
+                rest[j] -= gram[j, m] * u[m]
+            worst = max(worst, abs(rest[j]))
+        if worst <= 1e-11 * k_xx:
+            return True
+        if attempt == 2:
+            invert(budget_state, n, ridge)
+        for j in range(n):
+            for m in range(n):
+                u[m] += rest[j] * inverse[j, m]
+    return worst <= 1e-8 * k_xx
+
+
+@register_jitable
+def invert(budget_state, n, ridge):
+    """Compute the inverse anew from the kernel values."""
+    regular = budget_state.gram[:n, :n].copy()
+    for j in range(n):
+        regular[j, j] += ridge
+    budget_state.inverse[:n, :n] = np.linalg.inv(regular)
 
 
 @rule
@@ -19,6 +64,14 @@ class LeastLossRule(NamedTuple):
 
     size: int
     tolerance: float
+    relative: bool  # whether the tolerance is a share of k(x, x)
+    ridge: float
+
+    def most_dependent(self, k_xx):
+        """The squared distance from the span of the points at which a point joins them."""
+        if self.relative:
+            return self.tolerance * k_xx
+        return max(self.tolerance, 1e-7 * k_xx)  # what rounding can tell
 
     def choose_slot(self, budget_state, expansion, k, line, i, alpha):
         n = expansion.n_points[0]
@@ -30,12 +83,16 @@ class LeastLossRule(NamedTuple):
             k_j = np.float64(k[j, i])
             for m in range(n):
                 u[m] += k_j * inverse[j, m]
-        delta = k_xx
+        gap = remainder(k, i, n, u, k_xx, self.ridge)
+        if gap > self.most_dependent(k_xx):
+            sound = refine(budget_state, k, i, n, u, k_xx, self.ridge)
+            gap = remainder(k, i, n, u, k_xx, self.ridge) if sound else 0.0
+        if gap <= self.most_dependent(k_xx):
+            weights[:n] = u[:n]
+            return -1, -1, max(gap, 0.0)
+        delta = k_xx + self.ridge  # of K + ridge I, whose inverse is kept
         for j in range(n):
             delta -= k[j, i] * u[j]
-        if delta <= self.tolerance * k_xx:  # as good as dependent
-            weights[:n] = u[:n]
-            return -1, -1, max(delta, 0.0)
         if n < self.size:  # the inverse grows by a block formula
             for j in range(n):
                 for m in range(n):
@@ -71,13 +128,11 @@ class LeastLossRule(NamedTuple):
         inverse[slot, slot] = 1.0 / delta - pivot * weights[n] * weights[n]
         return slot, -1, 1.0 / pivot
 
-
-@register_jitable
-def refresh_inverse(budget_state, n):
-    """Compute the inverse anew when rounding has had enough replacements to add up."""
-    budget_state.replaced[0] += 1
-    if budget_state.replaced[0] % _REFRESH == 0:
-        budget_state.inverse[:n, :n] = np.linalg.inv(budget_state.gram[:n, :n].copy())
+    def refresh(self, budget_state, n, grown):
+        before = budget_state.replaced[0] // _REFRESH
+        budget_state.replaced[0] += _REFRESH // _REFRESH_GROWTH if grown else 1
+        if budget_state.replaced[0] // _REFRESH > before:
+            invert(budget_state, n, self.ridge)
 
 
 class LeastLoss(Budget):
@@ -117,4 +172,4 @@ class LeastLoss(Budget):
 
     def to_rule(self) -> LeastLossRule:
         self.check()
-        return LeastLossRule(int(self.size), float(self.tolerance))
+        return LeastLossRule(int(self.size), float(self.tolerance), True, 0.0)

@@ -106,6 +106,9 @@ class MergeRule(NamedTuple):
         budget_state.share[0] = share
         return slot, partner, -1.0
 
+    def refresh(self, budget_state, n, grown):
+        return
+
 
 class Merge(Budget):
     """Make one point of two, where the kernel is RBF.

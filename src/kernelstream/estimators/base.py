@@ -13,18 +13,19 @@ from sklearn.utils.validation import check_array, validate_data
 
 from kernelstream import losses
 from kernelstream.backends import cpu
-from kernelstream.budgets import Merge, as_budget
+from kernelstream.budgets import Independent, Merge, Unbounded, as_budget
 from kernelstream.estimators.bad_rows import sift, take
-from kernelstream.kernels import RBF, Kernel, as_kernel
+from kernelstream.kernels import RBF, Homogenized, Kernel, as_kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.model import Learner, Parts, build
 from kernelstream.learner.points import SparsePoints, as_sparse_rows
 from kernelstream.learner.predict import coefficients
+from kernelstream.learner.sequential import fit_sequential
 from kernelstream.margins import Fixed, Nu, as_margin
 from kernelstream.parts import integer_at_least, number, one_of
 from kernelstream.step_sizes import as_step_size
-from kernelstream.updates import Implicit, as_update
+from kernelstream.updates import Dual, Implicit, as_update
 
 __all__ = ["KernelEstimator"]
 
@@ -92,6 +93,8 @@ class KernelEstimator(BaseEstimator):
                 "update='explicit'."
             )
         budget = as_budget(self.budget)
+        if isinstance(update, Dual):
+            self._check_dual(update, budget)
         if isinstance(budget, Merge) and not isinstance(kernel, RBF):
             raise ValueError(
                 f"budget={budget!r} does not go with kernel={kernel!r}: a point between two others "
@@ -110,10 +113,23 @@ class KernelEstimator(BaseEstimator):
             step_size=as_step_size(self.step_size, self.task, structure is not None),
             update=update,
             budget=budget,
-            fit_intercept=bool(getattr(self, "fit_intercept", False)),
+            fit_intercept=bool(getattr(self, "fit_intercept", False))
+            and not self._intercept_in_kernel(),
             regularization=c,
             loss_weight=number("C", self.C, above=0),
         )
+
+    def _check_dual(self, update: Dual, budget: Any) -> None:
+        """A dual update fits a dictionary to all rows, which not everything goes with."""
+        if not isinstance(budget, Independent | Unbounded):
+            raise ValueError(
+                f"update={update!r} works on a dictionary, budget=Independent(...), or, in fit, on "
+                f"all rows, budget=None; not with {budget!r}."
+            )
+        if isinstance(budget, Unbounded) and self.task != "regression":
+            raise ValueError(f"update={update!r} with budget=None (SVRseq) is for regression.")
+        if self.task == "novelty" or self._structure() is not None:
+            raise ValueError(f"update={update!r} is for regression, and for plain labels.")
 
     def _kernel(self, X: Any, whole_data: bool) -> Kernel:
         """The kernel with all its numbers. `whole_data`: X is all there will be."""
@@ -129,7 +145,14 @@ class KernelEstimator(BaseEstimator):
             gamma = 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
         chosen = {"gamma": gamma, "degree": self.degree, "coef0": self.coef0}
         changed = {k: v for k, v in chosen.items() if v != _KERNEL_DEFAULTS[k]}
-        return as_kernel(self.kernel, changed).resolve(X.shape[1])
+        kernel = as_kernel(self.kernel, changed).resolve(X.shape[1])
+        if self._intercept_in_kernel() and not isinstance(kernel, Homogenized):
+            return Homogenized(kernel, 1.0)
+        return kernel
+
+    def _intercept_in_kernel(self) -> bool:
+        """A dual update has no intercept beside f: it is part of the kernel (2.7)."""
+        return isinstance(self.update, Dual) and bool(getattr(self, "fit_intercept", False))
 
     def _start(self, X: Any, n_outputs: int, single_output: bool, whole_data: bool) -> None:
         """Make a learner that has seen nothing."""
@@ -216,8 +239,17 @@ class KernelEstimator(BaseEstimator):
     def _learn(self, X: Any, y: np.ndarray, weight: np.ndarray, keep_scores: bool = False) -> Trail:
         return cpu.learn(self._learner, X, y, weight, keep_scores=keep_scores)
 
+    def _revisits_rows(self) -> bool:
+        """Whether every row has a coefficient of its own, for several passes (SVRseq)."""
+        return isinstance(self.update, Dual) and isinstance(as_budget(self.budget), Unbounded)
+
     def _learn_epochs(self, X: Any, y: np.ndarray, weight: np.ndarray) -> None:
         """All the passes of `fit`."""
+        if self._revisits_rows():
+            cpu.refuse_large(self._learner, X, self._learner.points.kernel.numbers(X))
+            orders, step = self._epochs(X.shape[0]), float(self.update.step or 0.0)
+            self.n_passes_ = fit_sequential(self._learner, X, y, weight, orders, step)
+            return
         for order in self._epochs(X.shape[0]):
             try:
                 self._learn(X[order], y[order], weight[order])
@@ -253,6 +285,11 @@ class KernelEstimator(BaseEstimator):
     ) -> tuple[list[Trail], np.ndarray | None]:  # fmt: skip
         """`partial_fit`, which answers what happened at each row that was learned, and which those
         were (None: all)."""
+        if self._revisits_rows():
+            raise ValueError(
+                f"update={self.update!r} with budget=None (SVRseq) revisits its rows and works in "
+                "fit only: for a stream use budget=Independent(...), preset 'sog-svr'."
+            )
         return self._by_policy(
             X, y, sample_weight,
             lambda X, y, weight: self._learn_block(X, y, classes, weight, keep_scores),

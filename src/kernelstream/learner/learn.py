@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.budgets import refresh_inverse
 from kernelstream.compiled import compiled
 from kernelstream.learner.expansion import (
     decay_all,
@@ -196,8 +195,8 @@ def learn_tile(model, state, tile, trail):
             if slot >= 0:
                 insert(expansion, state.budget.gram, tile, slot, i, alpha, beta, active, n_active)
                 trail.slot[i] = slot
-                if slot < n and gap >= 0.0:
-                    refresh_inverse(state.budget, n)
+                if slot == n or gap >= 0.0:
+                    model.budget.refresh(state.budget, expansion.n_points[0], slot == n)
         trail.eta[i] = eta
         trail.drift[i] = state.step_size.drift[0]
         trail.n_points[i] = expansion.n_points[0]

@@ -9,6 +9,7 @@ from kernelstream.intercepts import Intercept
 from kernelstream.kernels import Kernel
 from kernelstream.learner.points import Points, SparsePoints
 from kernelstream.learner.state import State, allocate, expansion_fields, n_bytes, resize
+from kernelstream.updates import dual_fields
 
 __all__ = ["Learner", "Model", "Parts", "build"]
 
@@ -144,6 +145,7 @@ def build(
         budget=parts.budget.state(
             step_rule.trace_decay() if traced and model.regularization > 0.0 else None, dtype
         ),
+        dual=dual_fields(parts.update),
     )
     limit = parts.budget.limit()
     n_slots = _FIRST_SLOTS if limit is None else limit

@@ -14,7 +14,7 @@ from kernelstream import budgets, margins, step_sizes, updates
 from kernelstream.learner.model import Parts
 from kernelstream.updates import LARGEST_DECAY
 
-__all__ = ["Reference"]
+__all__ = ["DictionaryReference", "Reference"]
 
 
 class Reference:
@@ -239,7 +239,7 @@ class Reference:
         """Keep the budget. The new point is the last; where it replaces one, it takes its place."""
         budget = self.parts.budget
         n = len(self.points) - 1
-        if isinstance(budget, budgets.LeastLoss):
+        if isinstance(budget, budgets.LeastLoss | budgets.Independent):
             self._project(n)
         elif isinstance(budget, budgets.Merge) and n >= budget.size:
             self._merge()
@@ -251,7 +251,7 @@ class Reference:
             if goes == n:
                 self.norm2, self.pi = norms_without_new
                 return
-        keeps_norms = isinstance(budget, budgets.LeastLoss | budgets.Merge)
+        keeps_norms = isinstance(budget, budgets.LeastLoss | budgets.Independent | budgets.Merge)
         if keeps_norms or (exact and n >= budget.size):
             self._measure()
 
@@ -289,9 +289,13 @@ class Reference:
         gram = self.kernel(self.points)
         column, k_xx = gram[:n, n], gram[n, n]
         u = np.linalg.solve(gram[:n, :n], column) if n else column
-        if k_xx - column @ u <= budget.tolerance * k_xx:
+        if isinstance(budget, budgets.Independent):
+            most = max(budget.tolerance, 1e-7 * k_xx)
+        else:
+            most = budget.tolerance * k_xx
+        if k_xx - column @ u <= most:
             goes, weights = n, np.append(u, 0)
-        elif n < budget.size:
+        elif budget.size is None or n < budget.size:
             return
         else:
             inverse = np.linalg.inv(gram)
@@ -301,3 +305,73 @@ class Reference:
         self.alpha += np.outer(weights, self.alpha[goes])
         self.beta += np.outer(weights, self.beta[goes])
         self._remove(goes)
+
+
+class DictionaryReference:
+    """Dual updates over a dictionary, by matrices that hold every row; SOG-SVR paper."""
+
+    def __init__(self, parts: Parts, n_features: int, n_outputs: int):
+        self.parts = parts
+        self.kernel = parts.kernel.resolve(n_features)
+        self.points = np.zeros((0, n_features))
+        self.A = np.zeros((0, 0))  # a line for every row so far (4.11)
+        self.y = np.zeros((0, n_outputs))
+        self.weights = np.zeros(0)
+        self.beta = np.zeros((0, n_outputs))  # alpha* - alpha
+        self.star = np.zeros((0, n_outputs))
+        self.plain = np.zeros((0, n_outputs))
+
+    def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
+        """Learn one row; return its scores before that."""
+        k = self.kernel(self.points, x[None])[:, 0] if len(self.points) else np.zeros(0)
+        k_xx = self.kernel(x[None], x[None])[0, 0]
+        scores = self.beta.T @ k
+        if weight == 0:
+            return scores
+        budget = self.parts.budget
+        K = self.kernel(self.points) if len(self.points) else np.zeros((0, 0))
+        a = np.linalg.solve(K + budget.ridge * np.eye(len(K)), k) if len(K) else k  # (3.9)
+        delta = k_xx - (k + budget.ridge * a) @ a  # (3.10)
+        full = budget.size is not None and len(K) >= budget.size
+        if delta > max(budget.tolerance, 1e-7 * k_xx) and not full:
+            self.points = np.vstack([self.points, x])
+            self.A = np.pad(self.A, ((0, 0), (0, 1)))
+            self.beta, self.star, self.plain = (
+                np.pad(v, ((0, 1), (0, 0))) for v in (self.beta, self.star, self.plain)
+            )
+            a = np.eye(len(self.points))[-1]
+            K = self.kernel(self.points)
+        target = np.array([y]) if len(scores) == 1 else np.eye(len(scores))[int(y)]
+        self.A, self.y = np.vstack([self.A, a]), np.vstack([self.y, target])
+        self.weights = np.append(self.weights, self.parts.loss_weight * weight)
+        if self.parts.update.direction == "newton":
+            self._newton(K + budget.ridge * np.eye(len(K)))
+        else:
+            self._gradient(K)
+        return scores
+
+    def _newton(self, K: np.ndarray) -> None:
+        """The minimum of C/2 sum (y - f)^2 + c/2 ||f||^2 over the dictionary, f = A K beta."""
+        c, A, W = self.parts.regularization, self.A, np.diag(self.weights)
+        values = np.linalg.solve(A.T @ W @ A + c * np.linalg.inv(K), A.T @ W @ self.y)
+        self.beta = np.linalg.solve(K, values)
+
+    def _gradient(self, K: np.ndarray) -> None:
+        """One step of (4.12)."""
+        update, A = self.parts.update, self.A
+        epsilon = self.parts.margin.value
+        g = A.T @ (self.y - A @ K @ self.beta)
+        for k in range(self.y.shape[1]):
+            if update.step is not None:
+                eta = update.step
+            else:  # the best step along g, for both vectors together
+                bend = g[:, k] @ K @ g[:, k]
+                slope = g[:, k] @ np.linalg.solve(A.T @ A, g[:, k])
+                eta = 0.5 * slope / bend if bend > 0 else 0.0
+            ones = epsilon * A.sum(axis=0)
+            self.star[:, k] += eta * (g[:, k] - ones)
+            self.plain[:, k] -= eta * (g[:, k] + ones)
+            if update.box is not None:  # (4.22)
+                self.star[:, k] = np.clip(self.star[:, k], -update.box, update.box)
+                self.plain[:, k] = np.clip(self.plain[:, k], -update.box, update.box)
+        self.beta = self.star - self.plain

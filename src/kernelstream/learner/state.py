@@ -62,6 +62,7 @@ class State(NamedTuple):
     margin: Any
     intercept: Any
     budget: Any
+    dual: Any
 
 
 def expansion_fields(traced: bool, compact: bool) -> Expansion:
