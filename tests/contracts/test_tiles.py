@@ -186,16 +186,20 @@ def test_keeping_only_nonzeros_changes_nothing(monkeypatch, loss, update, step_s
 
 
 def covering():
-    """Combinations in which every two choices of different parts meet (greedy pairwise cover)."""
-    # one structured loss of each form: the others differ in code that the test above interprets
+    """Combinations in which every two choices of different parts meet (greedy pairwise cover).
+
+    One choice for each piece of code that is compiled: those that differ in numbers only are
+    interpreted in the test above, as are more structured losses.
+    """
     compiled = [
         key
         for key in LOSSES
         if key[2] in ("one", "many") or key[1:] in (("hinge", "tree"), ("log_loss", "matrix"))
     ]
     axes = {
-        "loss": compiled, "margin": list(MARGINS), "step_size": list(STEP_SIZES),
-        "budget": list(BUDGETS), "update": list(UPDATES), "intercept": [False, True],
+        "loss": compiled, "margin": list(MARGINS), "step_size": ["constant", "sqrt", "smd"],
+        "budget": ["oldest-exact", "smallest", "least-loss", "merge"],
+        "update": ["explicit", "implicit"], "intercept": [False, True],
     }  # fmt: skip
     allowed = [
         c
