@@ -130,7 +130,7 @@ def test_sog_svc_classifies():
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
-    make = {"kernel": Homogenized(RBF(0.001)), "budget": Independent(0.05)}
+    make = {"kernel": Homogenized(RBF(0.001)), "budget": Independent(0.3)}
     result = ks.prequential(ks.make("sog-svc", "classifier", **make), X, y)
     assert result.errors[900:].mean() < 0.05
     model = ks.make("sog-svc", "classifier", **make).partial_fit(X[:900], y[:900])  # late classes

@@ -6,6 +6,8 @@ from sklearn.datasets import load_digits
 
 import kernelstream as ks
 
+from .streams import IN_STREAMS
+
 X, DIGITS = load_digits(return_X_y=True)
 X = X[:400]
 TARGETS = {"classifier": DIGITS[:400], "regressor": X[:, 20] / 16, "novelty": None}
@@ -22,14 +24,6 @@ def by_hand(model, X, y):
         else:
             model.learn_one(x, None if y is None else y[i])
     return np.array(predictions)
-
-
-IN_STREAMS = [
-    (preset, task)
-    for preset in ks.presets.names()
-    for task in ks.presets.tasks(preset)
-    if preset != "svrseq"  # which works in fit only
-]
 
 
 @pytest.mark.parametrize(("preset", "task"), IN_STREAMS)

@@ -8,6 +8,8 @@ import pytest
 
 import kernelstream as ks
 
+from .streams import IN_STREAMS
+
 
 def test_promised_names():
     for name in ("KernelClassifier", "KernelRegressor", "NoveltyDetector", "make", "load"):
@@ -46,14 +48,6 @@ def test_importing_the_package_imports_nothing_heavy():
     code = "import sys, kernelstream; print({'numba', 'sklearn', 'scipy'} & set(sys.modules))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"
-
-
-IN_STREAMS = [
-    (preset, task)
-    for preset in ks.presets.names()
-    for task in ks.presets.tasks(preset)
-    if preset != "svrseq"  # which works in fit only
-]
 
 
 @pytest.mark.parametrize(("preset", "task"), IN_STREAMS)

@@ -12,6 +12,8 @@ import kernelstream as ks
 from kernelstream import persistence
 from kernelstream.estimators.files import load
 
+from .streams import IN_STREAMS
+
 X = np.random.default_rng(0).normal(size=(300, 4))
 TARGETS = {
     "classifier": np.digitize(X[:, 0], [-0.5, 0.5]),
@@ -24,16 +26,11 @@ def part(y, rows):
     return None if y is None else y[rows]
 
 
-IN_STREAMS = [
-    (preset, task)
-    for preset in ks.presets.names()
-    for task in ks.presets.tasks(preset)
-    if preset != "svrseq"  # which works in fit only
-]
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("preset", "task"), IN_STREAMS)
+@pytest.mark.parametrize(
+    ("preset", "task", "dtype"),
+    [(*choice, np.float64) for choice in IN_STREAMS]
+    + [("svmd", task, np.float32) for task in TARGETS],
+)
 def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, task, preset, dtype):
     y, rows = TARGETS[task], X.astype(dtype)
     model = ks.make(preset, task, budget=40).partial_fit(rows[:200], part(y, slice(200)))

@@ -42,7 +42,23 @@ def as_sparse_rows(X: Any, dtype: Any = None) -> sparse.csr_array:
     return rows
 
 
-class Points:
+class _Rows:
+    """What dense and sparse points share."""
+
+    rows: Any
+
+    @property
+    def n_features(self) -> int:
+        """How long a row is."""
+        return self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of rows and kernel values."""
+        return self.rows.dtype
+
+
+class Points(_Rows):
     """Slots that hold rows. Rows are written here and nowhere else."""
 
     is_sparse = False
@@ -54,16 +70,6 @@ class Points:
         self.numbers = np.zeros(n_slots + STAGED_ROWS, dtype=dtype)
         self.journal: list[tuple[np.ndarray, ...]] | None = None  # what `write` replaced, if asked
         self._memory = np.empty(0, dtype)
-
-    @property
-    def n_features(self) -> int:
-        """How long a row is."""
-        return self.rows.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The precision of rows and kernel values."""
-        return self.rows.dtype
 
     def stored(self, n_points: int) -> np.ndarray:
         """A copy of the rows of the first n points."""
@@ -139,7 +145,7 @@ class Points:
         return block
 
 
-class SparsePoints:
+class SparsePoints(_Rows):
     """`Points` whose rows are sparse. A change makes a new matrix, so that undoing is easy."""
 
     is_sparse = True
@@ -150,16 +156,6 @@ class SparsePoints:
         self.rows = sparse.csr_array((0, n_features), dtype=dtype)
         self.numbers = np.zeros(0, dtype=dtype)
         self.journal: list[tuple[Any, ...]] | None = None
-
-    @property
-    def n_features(self) -> int:
-        """How long a row is."""
-        return self.rows.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The precision of rows and kernel values."""
-        return self.rows.dtype
 
     def stored(self, n_points: int) -> sparse.csr_array:
         """A copy of the rows of the first n points."""
