@@ -273,6 +273,17 @@ def test_stopped_and_killed_runs_are_resumed(tmp_path, table):
     assert "a checkpoint of another run" in other.stderr
 
 
+def test_a_checkpoint_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,p\n2,q\n")
+    model = ks.KernelRegressor().partial_fit([[1.0]], [1.0])
+    ks.Checkpointer(tmp_path / "folder").save(model, 7)
+    found = call(
+        "run", tmp_path / "t.csv", "--target", "y", "--checkpoint", tmp_path / "folder", code=1
+    )
+    assert "a checkpoint of another run (one of another program)" in found.stderr
+    assert ks.Checkpointer(tmp_path / "folder").positions() == [7]
+
+
 def test_an_encoder_means_the_same_ever_after(tmp_path, table):
     path = written(tmp_path, table, "csv")
     block = next(open_source(str(path), "label", 100))

@@ -180,10 +180,11 @@ def _begin(options: Options) -> tuple[Any, Any, Encoder | None, Progress]:
     model, position, extra = checkpoints.resume_with_extra(make)
     if not position:
         return checkpoints, model, None, Progress()
-    if extra["run"] != _fingerprint(options):
+    begun = (extra or {}).get("run", "one of another program")
+    if begun != _fingerprint(options):
         raise SourceError(
-            f"{options.checkpoint} holds a checkpoint of another run ({extra['run']}): give "
-            "another --checkpoint folder, or delete this one."
+            f"{options.checkpoint} holds a checkpoint of another run ({begun}): give another "
+            "--checkpoint folder, or delete this one."
         )
     encoder = Encoder.from_json(extra["encoder"])
     return checkpoints, model, encoder, Progress(**extra["progress"])
@@ -194,6 +195,7 @@ def _fingerprint(options: Options) -> dict[str, Any]:
     return {
         "source": options.source, "target": options.target, "task": options.task,
         "algorithm": options.algorithm, "block_rows": options.block_rows,
+        "hashed": options.hashed, "scale": options.scale, "fill_missing": options.fill_missing,
         "params": {k: repr(v) for k, v in options.params.items()},
     }  # fmt: skip
 
