@@ -155,9 +155,10 @@ def drift_events(scores: np.ndarray, n_seen: int, armed: bool = True) -> np.ndar
     for i, score in enumerate(scores.tolist()):
         if score < _ALARM / 2:
             armed = True
-        elif armed and score > _ALARM and n_seen + i >= _YOUNG:
-            events.append(i)
+        elif armed and score > _ALARM:
             armed = False
+            if n_seen + i >= _YOUNG:
+                events.append(i)
     return np.array(events, dtype=np.int64)
 
 

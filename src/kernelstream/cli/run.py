@@ -345,7 +345,7 @@ def _summary(
     ]
     if progress.events:
         rows = ", ".join(f"{row:,}" for row in progress.events[-10:])
-        lines.append(f"the stream changed {len(progress.events):,} times, most recently at {rows}")
+        lines.append(f"changes of the stream: {len(progress.events):,}, the last at row {rows}")
     if hasattr(model, "classes_"):
         names = ", ".join(str(name) for name in model.classes_[:8])
         more = f", ... ({len(model.classes_)} in all)" if len(model.classes_) > 8 else ""
