@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelstream import persistence
-from kernelstream.estimators.files import from_bytes
+from kernelstream.estimators.files import with_header
 from kernelstream.parts import integer_at_least, number
 
 __all__ = ["Checkpointer"]
@@ -102,9 +102,7 @@ class Checkpointer:
         """`resume`, and what was given to `save` as `extra` (None where there is nothing)."""
         for position, path in sorted(self._files(), reverse=True):
             try:
-                content = persistence.read(path)
-                model = from_bytes(content, kernel, name=str(path))
-                header, _ = persistence.from_bytes(content)
+                model, header = with_header(persistence.read(path), kernel, name=str(path))
             except (OSError, persistence.FileError) as error:
                 warnings.warn(
                     f"the checkpoint {path} cannot be used ({error}); trying an older one.",

@@ -6,16 +6,21 @@ points of a model need not be looked at again for every tile. Rows are dense arr
 (`scipy.sparse.csr_array`, sorted and without duplicates).
 """
 
-import threading
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from kernelstream.compiled import compiled
+from kernelstream.blocks import (
+    inner_products,
+    negative_distances,
+    powers,
+    squared_norms,
+    sums_over_common,
+    sums_over_rows,
+)
 from kernelstream.parts import Part, integer_at_least, number
 
 __all__ = [
@@ -93,126 +98,6 @@ def _check_gamma(gamma: Any) -> None:
     number("gamma", gamma, above=0)
 
 
-@partial(compiled, any_order=True)
-def _squared_norms(X):
-    norms = np.empty(X.shape[0], X.dtype)
-    for i in range(X.shape[0]):
-        total = 0.0
-        for j in range(X.shape[1]):
-            total += X[i, j] * X[i, j]
-        norms[i] = total
-    return norms
-
-
-@compiled
-def _sums_over_rows(indptr, data, squared):
-    sums = np.empty(indptr.shape[0] - 1, data.dtype)
-    for i in range(sums.shape[0]):
-        total = 0.0
-        for e in range(indptr[i], indptr[i + 1]):
-            total += data[e] * data[e] if squared else abs(data[e])
-        sums[i] = total
-    return sums
-
-
-def squared_norms(X: Any) -> np.ndarray:
-    """|x|^2 of every row."""
-    if sparse.issparse(X):
-        return _sums_over_rows(X.indptr, X.data, True)
-    return _squared_norms(X)
-
-
-@compiled
-def _sum_over_common(p_ptr, p_index, p_data, x_ptr, x_index, x_data, place, products, out):
-    """For every two rows, a sum over the features in which neither is zero.
-
-    Of the products p x, or of |p - x| - |p| - |x|. `place` has a zero for every feature, also
-    afterwards.
-    """
-    n_entries = x_index.shape[0]
-    start = np.zeros(n_entries + 2, np.int64)
-    n_features = 0
-    for e in range(n_entries):  # the features that X has, numbered from 1 as they come
-        if place[x_index[e]] == 0:
-            n_features += 1
-            place[x_index[e]] = n_features
-        start[place[x_index[e]] + 1] += 1
-    for f in range(1, n_features + 2):
-        start[f] += start[f - 1]
-    rows, values = np.empty(n_entries, np.int64), np.empty(n_entries, x_data.dtype)
-    for i in range(x_ptr.shape[0] - 1):  # X sorted by feature
-        for e in range(x_ptr[i], x_ptr[i + 1]):
-            f = place[x_index[e]]
-            rows[start[f]], values[start[f]] = i, x_data[e]
-            start[f] += 1
-    out[:] = 0.0
-    for i in range(p_ptr.shape[0] - 1):
-        line = out[i]
-        for e in range(p_ptr[i], p_ptr[i + 1]):
-            f = place[p_index[e]]
-            if f == 0:
-                continue
-            value = p_data[e]
-            for m in range(start[f - 1], start[f]):
-                if products:
-                    line[rows[m]] += value * values[m]
-                else:
-                    line[rows[m]] += abs(value - values[m]) - abs(value) - abs(values[m])
-    for e in range(n_entries):
-        place[x_index[e]] = 0
-
-
-_of_thread = threading.local()
-
-
-def _common(P: Any, X: Any, products: bool, out: np.ndarray) -> None:
-    # Zeros that are kept: with a million features, to make them costs more than to use them.
-    place = getattr(_of_thread, "place", None)
-    if place is None or len(place) < X.shape[1]:
-        place = _of_thread.place = np.zeros(X.shape[1], np.int32)
-    _sum_over_common(P.indptr, P.indices, P.data, X.indptr, X.indices, X.data, place, products, out)
-
-
-def inner_products(P: Any, X: Any, out: np.ndarray) -> None:
-    """Write <p, x> for every two rows into `out`."""
-    if sparse.issparse(X):
-        _common(P, X, True, out)
-    else:
-        np.matmul(P, X.T, out=out)
-
-
-@compiled
-def _negative_distances(products, p, x, twice_gamma):
-    """``2 gamma <P, X> - gamma |P|^2 - gamma |X|^2`` in place, in one pass over the memory."""
-    for i in range(products.shape[0]):
-        for j in range(products.shape[1]):
-            exponent = twice_gamma * products[i, j] - p[i] - x[j]
-            products[i, j] = min(exponent, 0.0)  # a distance that rounding made negative
-
-
-@compiled
-def _powers(products, gamma, coef0, degree):
-    """``(gamma <P, X> + coef0)^degree`` in place; np.power takes some ten times as long."""
-    for i in range(products.shape[0]):
-        line = products[i]
-        for j in range(products.shape[1]):
-            line[j] = gamma * line[j] + coef0
-        if degree == 2:
-            for j in range(products.shape[1]):
-                line[j] *= line[j]
-        elif degree > 2:
-            base = line.copy()
-            rest = degree - 1
-            while rest > 0:  # repeated squaring
-                if rest & 1:
-                    for j in range(products.shape[1]):
-                        line[j] *= base[j]
-                rest >>= 1
-                if rest > 0:
-                    for j in range(products.shape[1]):
-                        base[j] *= base[j]
-
-
 # Where gamma |x|^2 is larger, |p|^2 + |x|^2 - 2 <p, x> would lose the digits that matter: rows far
 # from zero and close to each other, that is, rows that nobody scaled. Then distances are summed up.
 _FAR_OUT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 1e3}
@@ -248,7 +133,7 @@ class RBF(Kernel):
             np.multiply(cdist(P, X, "sqeuclidean"), -self.gamma, out=out)
         else:
             inner_products(P, X, out)
-            _negative_distances(out, p, x, 2.0 * self.gamma)
+            negative_distances(out, p, x, 2.0 * self.gamma)
         np.exp(out, out=out)
 
     def diagonal(self, x):
@@ -286,7 +171,7 @@ class Polynomial(Kernel):
 
     def block(self, P, X, p, x, out):
         inner_products(P, X, out)
-        _powers(out, float(self.gamma), float(self.coef0), int(self.degree))
+        powers(out, float(self.gamma), float(self.coef0), int(self.degree))
 
     def diagonal(self, x):
         return (self.gamma * x + self.coef0) ** self.degree
@@ -337,12 +222,12 @@ class Laplacian(Kernel):
 
     def numbers(self, X):
         if sparse.issparse(X):
-            return self.gamma * _sums_over_rows(X.indptr, X.data, False)
+            return self.gamma * sums_over_rows(X.indptr, X.data, False)
         return self.gamma * np.abs(X).sum(axis=1)
 
     def block(self, P, X, p, x, out):
         if sparse.issparse(X):
-            _common(P, X, False, out)
+            sums_over_common(P, X, False, out)
             out *= -self.gamma
             out -= p[:, None]
             out -= x

@@ -229,6 +229,12 @@ def test_a_pipe_in_and_a_pipe_out(tmp_path, table):
         check=True,
     )  # fmt: skip
     assert len(found.stdout.splitlines()) == N + 1
+    without = table.drop(columns="label").to_csv(index=False)  # nothing to predict in it
+    same = subprocess.run(
+        program("predict", tmp_path / "m.ks", "-"), input=without, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert same.stdout == found.stdout
 
 
 def test_stopped_and_killed_runs_are_resumed(tmp_path, table):

@@ -160,10 +160,10 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
         raise BadRow(first, f"{learner.points.kernel!r} is not finite for it or for a row after it")
     if isinstance(learner.model.update, DualRule):  # which needs no scores beforehand
         loop, shape = learn_dictionary, (X.shape[0], learner.n_outputs)
-        raw_f = raw_v = learner.memory("raw_f", shape)
+        raw_f = raw_v = learner.points.memory.lend("raw_f", shape)
     else:
         loop = learn_tile
-        raw_f, raw_v = predict.raw_scores(learner.state, k[:n], learner.memory)
+        raw_f, raw_v = predict.raw_scores(learner.state, k[:n], learner.points.memory)
     arguments = learner.model, learner.state, Tile(k, n, raw_f, raw_v, y, weight), trail
     if "learn" not in learner.scratch:  # the types of these four never change in a learner's life
         learner.scratch["learn"] = entry_point(loop, *arguments)

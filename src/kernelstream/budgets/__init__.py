@@ -18,7 +18,7 @@ from typing import Any
 from kernelstream.budgets.base import Budget, BudgetState
 from kernelstream.budgets.dropping import OldestOut, SmallestOut, Unbounded
 from kernelstream.budgets.independent import Independent
-from kernelstream.budgets.least_loss import LeastLoss, refine, remainder
+from kernelstream.budgets.least_loss import LeastLoss, grow_inverse, refine, remainder
 from kernelstream.budgets.merging import Merge, best_share, first_share
 from kernelstream.parts import integer_at_least
 
@@ -33,6 +33,7 @@ __all__ = [
     "as_budget",
     "best_share",
     "first_share",
+    "grow_inverse",
     "refine",
     "remainder",
 ]

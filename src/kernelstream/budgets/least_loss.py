@@ -8,7 +8,7 @@ from numba.extending import register_jitable
 from kernelstream.budgets.base import Budget, norm2_of, smallest
 from kernelstream.parts import SLACK, integer_at_least, number, rule
 
-__all__ = ["LeastLoss", "LeastLossRule", "refine", "remainder"]
+__all__ = ["LeastLoss", "LeastLossRule", "grow_inverse", "refine", "remainder"]
 
 _REFRESH = 4096  # replacements after which the inverse is computed anew
 _REFRESH_GROWTH = 512  # and new points, which are closer to the others the more there are
@@ -47,6 +47,22 @@ def refine(budget_state, k, i, n, u, k_xx, ridge):
             for m in range(n):
                 u[m] += rest[j] * inverse[j, m]
     return worst <= 1e-8 * k_xx
+
+
+@register_jitable
+def grow_inverse(inverse, n, slot, u, delta):
+    """Take the point in `slot` into the inverse of n points, by a block formula.
+
+    u is the point as a combination of the others, and delta what remains of it, squared.
+    """
+    for j in range(n):
+        if j != slot:
+            for m in range(n):
+                if m != slot:
+                    inverse[j, m] += u[j] * u[m] / delta
+            inverse[j, slot] = -u[j] / delta
+            inverse[slot, j] = -u[j] / delta
+    inverse[slot, slot] = 1.0 / delta
 
 
 @register_jitable
@@ -93,13 +109,8 @@ class LeastLossRule(NamedTuple):
         delta = k_xx + self.ridge  # of K + ridge I, whose inverse is kept
         for j in range(n):
             delta -= k[j, i] * u[j]
-        if n < self.size:  # the inverse grows by a block formula
-            for j in range(n):
-                for m in range(n):
-                    inverse[j, m] += u[j] * u[m] / delta
-                inverse[j, n] = -u[j] / delta
-                inverse[n, j] = -u[j] / delta
-            inverse[n, n] = 1.0 / delta
+        if n < self.size:
+            grow_inverse(inverse, n + 1, n, u, delta)
             return n, -1, -1.0
         p = expansion.scale[0]
         for j in range(n):  # what it costs to lose a point: |alpha_j|^2 / (K^-1)_jj

@@ -14,13 +14,14 @@ from rich.table import Table
 from sklearn.datasets import load_digits
 
 import kernelstream as ks
+from kernelstream.cli.drawing import BLUE, GREY, ORANGE, tidy
 
 __all__ = ["run"]
 
 _LEARNERS = {
-    "svmd": ("SVMD", "#0b6e99", "-"),
-    "svmd-single-step": ("SVMD single-step", "#e07a1f", "--"),
-    "norma": ("NORMA", "#8a8a8a", "-."),
+    "svmd": ("SVMD", BLUE, "-"),
+    "svmd-single-step": ("SVMD single-step", ORANGE, "--"),
+    "norma": ("NORMA", GREY, "-."),
 }
 _N_DIGITS, _N_PASSES = 2, 8
 
@@ -101,9 +102,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
     left.set_yticks([0.05, 0.1, 0.2, 0.5, 1.0])
     right.set(xlabel="rows seen", ylabel="step size", yscale="log", xlim=(1, len(rows)))
     left.legend(frameon=False)
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.25)
+    tidy(left, right)
     figure.suptitle("Digits that count from 00 to 99: the labels drift, the step size follows")
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -9,9 +9,16 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-__all__ = ["draw_run"]
+__all__ = ["BLUE", "GREY", "ORANGE", "draw_run", "tidy"]
 
-_BLUE, _ORANGE, _GREY = "#0b6e99", "#e07a1f", "#8a8a8a"
+BLUE, ORANGE, GREY = "#0b6e99", "#e07a1f", "#8a8a8a"
+
+
+def tidy(*plots: Any) -> None:
+    """The look that all plots share."""
+    for axes in plots:
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
 
 
 def draw_run(progress: Any, task: str, path: Path) -> None:
@@ -21,20 +28,18 @@ def draw_run(progress: Any, task: str, path: Path) -> None:
     figure, (above, below) = plt.subplots(
         2, 1, figsize=(9, 5), sharex=True, layout="constrained", height_ratios=[2, 1]
     )
-    above.plot(rows, mean, color=_BLUE, lw=1.8, label="all rows so far")
-    above.plot(rows, recent, color=_ORANGE, lw=1.2, label="the last 1,000")
-    below.plot(rows, step, color=_BLUE, lw=1.4)
+    above.plot(rows, mean, color=BLUE, lw=1.8, label="all rows so far")
+    above.plot(rows, recent, color=ORANGE, lw=1.2, label="the last 1,000")
+    below.plot(rows, step, color=BLUE, lw=1.4)
     for event in progress.events:
         for axes in (above, below):
-            axes.axvline(event, color=_GREY, lw=0.8, ls=":")
+            axes.axvline(event, color=GREY, lw=0.8, ls=":")
     above.set(ylabel=f"mean {name}" if task != "novelty" else name)
     if task != "regress":
         above.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0))
     above.set_ylim(bottom=0)
     below.set(xlabel="rows", ylabel="step size", yscale="log")
     above.legend(frameon=False)
-    for axes in (above, below):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.25)
+    tidy(above, below)
     figure.savefig(path, dpi=130)
     plt.close(figure)

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from kernelstream import persistence
-from kernelstream.estimators.files import from_bytes
+from kernelstream.estimators.files import with_header
 from kernelstream.tables import Encoder, SourceError, open_source
 
 __all__ = ["describe", "predict"]
@@ -21,9 +21,8 @@ def predict(
     A bad row has an empty prediction. Answers how many rows there were, and what is wrong with the
     bad ones.
     """
-    content = persistence.read(model_path)
-    model = from_bytes(content, name=str(model_path))
-    extra = persistence.from_bytes(content)[0].get("extra") or {}
+    model, header = with_header(persistence.read(model_path), name=str(model_path))
+    extra = header.get("extra") or {}
     if "encoder" not in extra:
         raise SourceError(
             f"{model_path} was not made by `kernelstream run` and does not say how columns become "
@@ -34,10 +33,12 @@ def predict(
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["row", "prediction", "score"])
     n_rows, bad = 0, []
-    target = _target_of(source, extra.get("target"), form)
-    for block in open_source(source, target, block_rows, form, n_features):
+    blocks = open_source(
+        source, extra.get("target"), block_rows, form, n_features, target_may_miss=True
+    )
+    for block in blocks:
         X, problems = encoder.encode(block)
-        good = np.array([i for i in range(len(block.places)) if i not in problems], dtype=int)
+        good = block.without(problems)
         predictions = model.predict(X[good]) if good.size else np.zeros(0)
         scores = _scores(model, X[good]) if good.size else np.zeros(0)
         found = {int(i): (p, s) for i, p, s in zip(good, predictions, scores, strict=True)}
@@ -48,17 +49,6 @@ def predict(
                 bad.append(f"{place}: {problems[i]}")
         n_rows += len(block.places)
     return n_rows, bad
-
-
-def _target_of(source: str, target: str | None, form: str | None) -> str | None:
-    """The target's column, where the source has one; new data may come without."""
-    if target is None:
-        return None
-    try:
-        next(open_source(source, target, 1, form), None) if source != "-" else None
-    except SourceError:
-        return None
-    return target
 
 
 def _scores(model: Any, X: Any) -> np.ndarray:
@@ -72,8 +62,7 @@ def _scores(model: Any, X: Any) -> np.ndarray:
 def describe(path: Path) -> dict[str, Any]:
     """What a model's file says of it."""
     content = persistence.read(path)
-    model = from_bytes(content, kernel=_no_kernel, name=str(path))
-    header, _ = persistence.from_bytes(content)
+    model, header = with_header(content, kernel=_no_kernel, name=str(path))
     extra = header.get("extra") or {}
     found: dict[str, Any] = {
         "file": f"{path}, {len(content):,} bytes, format version {header['format_version']}",

@@ -16,11 +16,12 @@ from rich.console import Console
 
 import kernelstream as ks
 from kernelstream import persistence
-from kernelstream.tables import Block, Encoder, SourceError, open_source
+from kernelstream.tables import Block, Encoder, SourceError, as_float, open_source
 
-__all__ = ["TASKS", "Options", "run"]
+__all__ = ["SERIES", "TASKS", "Options", "run"]
 
 TASKS = {"classify": "classifier", "regress": "regressor", "novelty": "novelty"}
+SERIES = ("rows", "error", "recent_error", "step_size", "n_support")  # what the plot needs
 _RECENT = 1000
 _MOST_PLACES = 20  # of bad rows that the summary lists
 
@@ -229,7 +230,7 @@ def _learn(
     """Predict every row of a block, learn it, and count."""
     X, problems = encoder.encode(block)
     y = _targets(block, options, problems)
-    good = np.array([i for i in range(len(block.places)) if i not in problems], dtype=int)
+    good = block.without(problems)
     refused: list[ks.BadRow] = []
     model.on_bad_row = refused.append
     errors = np.zeros(0)
@@ -267,14 +268,9 @@ def _targets(block: Block, options: Options, problems: dict[int, str]) -> np.nda
             if label is None or label == "":
                 problems.setdefault(i, "it has no label")
         return np.array([_label(label) for label in block.target], dtype=object).astype(str)
-    y = np.zeros(len(block.target))
-    for i, value in enumerate(block.target):
-        try:
-            y[i] = float(value)
-        except (TypeError, ValueError):
-            y[i] = np.nan
-        if not np.isfinite(y[i]):
-            problems.setdefault(i, f"its target is {value!r}, which is not a number")
+    y = np.array([as_float(value) for value in block.target])
+    for i in np.flatnonzero(~np.isfinite(y)).tolist():
+        problems.setdefault(i, f"its target is {block.target[i]!r}, which is not a number")
     return y
 
 
@@ -292,10 +288,7 @@ def _note(model: Any, progress: Progress) -> dict[str, Any]:
         "error": progress.mean_error, "recent_error": progress.recent_error,
         "step_size": model.step_size_, "n_support": model.n_support_,
     }  # fmt: skip
-    progress.series.append([
-        progress.n_rows, progress.mean_error, progress.recent_error, model.step_size_,
-        model.n_support_,
-    ])  # fmt: skip
+    progress.series.append([line[name] for name in SERIES])
     return line
 
 

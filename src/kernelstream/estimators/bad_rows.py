@@ -1,4 +1,4 @@
-"""Which rows of a block can be learned at all, told without an error."""
+"""What becomes of rows that cannot be learned: an error, or they are left out and counted."""
 
 import math
 from collections.abc import Callable
@@ -9,11 +9,69 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from kernelstream.backends.cpu import NOT_FINITE, BadRow
+from kernelstream.learner.model import Learner
+from kernelstream.parts import one_of
 
-__all__ = ["sift", "take"]
+__all__ = ["BadRowPolicy"]
 
 
-def sift(
+class BadRowPolicy:
+    """The part of an estimator that its parameter `on_bad_row` is about."""
+
+    on_bad_row: Any
+    _learner: Learner
+    _skipped: dict[str, int]  # how many rows were left out, by reason
+
+    def _target_check(self) -> Callable[[Any], str | None]:
+        """A function that tells what is wrong with a target, if anything is."""
+        return lambda y: None
+
+    def _skips(self) -> bool:
+        """Whether bad rows are left out, as `on_bad_row` says."""
+        if callable(self.on_bad_row):
+            return True
+        return one_of("on_bad_row", self.on_bad_row, ["raise", "skip"]) == "skip"
+
+    def _by_policy(
+        self, X: Any, y: Any, sample_weight: Any, learn: Callable[[Any, Any, Any], Any]
+    ) -> tuple[Any, np.ndarray | None]:
+        """Call `learn` with all rows, or with those that can be learned, as `on_bad_row` says."""
+        if not self._skips():
+            return learn(X, y, sample_weight), None
+        n_features = self._learner.n_features if "_learner" in self.__dict__ else None
+        X, y, kept, bad = _sift(X, y, n_features, self._target_check())
+        if sample_weight is not None:
+            sample_weight = np.asarray(sample_weight)
+        answer: Any = []
+        while kept.size:
+            try:
+                answer = learn(_take(X, kept), _take(y, kept), _take(sample_weight, kept))
+                break
+            except BadRow as refused:  # nothing was learned: go on without that row
+                bad.append(BadRow(int(kept[refused.row]), refused.reason))
+                kept = np.delete(kept, refused.row)
+        self._report(sorted(bad, key=lambda refused: refused.row))
+        return answer, kept
+
+    def _report(self, bad: list[BadRow]) -> None:
+        """Count rows that were left out, and tell whoever wants to know."""
+        counts = dict(self.__dict__.get("_skipped", {}))
+        for refused in bad:
+            counts[refused.reason] = counts.get(refused.reason, 0) + 1
+        self._skipped = counts
+        if callable(self.on_bad_row):
+            for refused in bad:
+                self.on_bad_row(refused)
+
+    def _refused(self, error: Exception) -> None:
+        """A single row could not be learned: raise, or count it."""
+        if not self._skips():
+            raise error
+        reason = error.reason if isinstance(error, BadRow) else str(error)
+        self._report([BadRow(0, reason)])
+
+
+def _sift(
     X: Any, y: Any, n_features: int | None, target_problem: Callable[[Any], str | None]
 ) -> tuple[Any, Any, np.ndarray, list[BadRow]]:
     """X and y, the positions of the rows that look sound, and what is wrong with the others.
@@ -32,15 +90,13 @@ def sift(
             problems[i] = problems[i] or target_problem(target)
     kept = np.array([i for i, problem in enumerate(problems) if problem is None], dtype=np.int64)
     bad = [BadRow(i, problem) for i, problem in enumerate(problems) if problem is not None]
-    if y is not None and y.dtype == object and kept.size:
-        y = y.copy()
-        y[np.setdiff1d(np.arange(len(y)), kept)] = y[kept[0]]  # anything that is a target
-        y = np.asarray(y.tolist())
     return X, y, kept, bad
 
 
-def take(values: Any, kept: np.ndarray) -> Any:
+def _take(values: Any, kept: np.ndarray) -> Any:
     """The rows of an array, a frame or a list at some positions."""
+    if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
+        return np.asarray(values[kept].tolist())  # targets, of the type that the sound ones have
     return None if values is None else _safe_indexing(values, kept)
 
 

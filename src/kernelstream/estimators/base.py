@@ -1,6 +1,6 @@
 """What the three estimators share: parameters to parts, rows to the backend, state to read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, validate_data
 from kernelstream import losses
 from kernelstream.backends import cpu
 from kernelstream.budgets import Independent, Merge, Unbounded, as_budget
-from kernelstream.estimators.bad_rows import sift, take
+from kernelstream.estimators.bad_rows import BadRowPolicy
 from kernelstream.kernels import RBF, Homogenized, Kernel, as_kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
@@ -33,7 +33,7 @@ _DEFAULT_REGULARIZATION = 1e-6
 _KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
 
 
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(BadRowPolicy, BaseEstimator):
     """Base of the estimators. Subclasses say the task and how targets become numbers."""
 
     task: ClassVar[str]
@@ -55,9 +55,7 @@ class KernelEstimator(BaseEstimator):
     fit_intercept: Any
     n_epochs: Any
     random_state: Any
-    on_bad_row: Any
     _learner: Learner
-    _skipped: dict[str, int]  # how many rows were left out, by reason
 
     def _structure(self) -> LabelStructure | None:
         """The structure of the labels, where there is one."""
@@ -266,9 +264,7 @@ class KernelEstimator(BaseEstimator):
         with self._unchanged_on_error():
             for learned in ("_learner", "_labels", "_skipped"):
                 self.__dict__.pop(learned, None)
-            _, kept = self._by_policy(
-                X, y, sample_weight, lambda X, y, weight: self._fit(X, y, weight)
-            )
+            _, kept = self._by_policy(X, y, sample_weight, self._fit)
             if kept is not None and not kept.size:
                 raise ValueError("no row of X can be learned: there is nothing to fit.")
 
@@ -294,56 +290,6 @@ class KernelEstimator(BaseEstimator):
             X, y, sample_weight,
             lambda X, y, weight: self._learn_block(X, y, classes, weight, keep_scores),
         )  # fmt: skip
-
-    # --- bad rows --------------------------------------------------------------------------------
-
-    def _target_check(self) -> Callable[[Any], str | None]:
-        """A function that tells what is wrong with a target, if anything is."""
-        return lambda y: None
-
-    def _skips(self) -> bool:
-        """Whether bad rows are left out, as `on_bad_row` says."""
-        if callable(self.on_bad_row):
-            return True
-        return one_of("on_bad_row", self.on_bad_row, ["raise", "skip"]) == "skip"
-
-    def _by_policy(
-        self, X: Any, y: Any, sample_weight: Any, learn: Callable[[Any, Any, Any], Any]
-    ) -> tuple[Any, np.ndarray | None]:
-        """Call `learn` with all rows, or with those that can be learned, as `on_bad_row` says."""
-        if not self._skips():
-            return learn(X, y, sample_weight), None
-        n_features = self._learner.n_features if "_learner" in self.__dict__ else None
-        X, y, kept, bad = sift(X, y, n_features, self._target_check())
-        if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight)
-        answer: Any = []
-        while kept.size:
-            try:
-                answer = learn(take(X, kept), take(y, kept), take(sample_weight, kept))
-                break
-            except cpu.BadRow as refused:  # nothing was learned: go on without that row
-                bad.append(cpu.BadRow(int(kept[refused.row]), refused.reason))
-                kept = np.delete(kept, refused.row)
-        self._report(sorted(bad, key=lambda refused: refused.row))
-        return answer, kept
-
-    def _report(self, bad: list[cpu.BadRow]) -> None:
-        """Count rows that were left out, and tell whoever wants to know."""
-        counts = dict(self.__dict__.get("_skipped", {}))
-        for refused in bad:
-            counts[refused.reason] = counts.get(refused.reason, 0) + 1
-        self._skipped = counts
-        if callable(self.on_bad_row):
-            for refused in bad:
-                self.on_bad_row(refused)
-
-    def _refused(self, error: Exception) -> None:
-        """A single row could not be learned: raise, or count it."""
-        if not self._skips():
-            raise error
-        reason = error.reason if isinstance(error, cpu.BadRow) else str(error)
-        self._report([cpu.BadRow(0, reason)])
 
     # --- one row at a time -----------------------------------------------------------------------
 
@@ -410,6 +356,10 @@ class KernelEstimator(BaseEstimator):
         return [*super().__dir__(), *readable]
 
 
+def _intercept(model: KernelEstimator, learner: Learner) -> np.ndarray:
+    return model._per_label(learner.state.intercept.b[None])[0]
+
+
 _READABLE = {
     "n_seen_": lambda model, learner: int(learner.state.expansion.n_seen[0]),
     "step_size_": lambda model, learner: float(learner.state.step_size.eta[0]),
@@ -417,9 +367,9 @@ _READABLE = {
     "margin_": lambda model, learner: float(learner.state.margin.epsilon[0]),
     "support_vectors_": lambda model, learner: learner.points.stored(learner.n_points),
     "dual_coef_": lambda model, learner: model._per_label(coefficients(learner.state).T).T,
-    "intercept_": lambda model, learner: model._per_label(learner.state.intercept.b[None])[
+    "intercept_": lambda model, learner: model._per_label(learner.state.intercept.b[None].copy())[
         0
-    ].copy(),
+    ],
     "n_support_": lambda model, learner: learner.n_points,
     "kernel_": lambda model, learner: learner.points.kernel,
     "n_skipped_": lambda model, learner: sum(model.__dict__.get("_skipped", {}).values()),

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import column_or_1d
 
 from kernelstream.backends import cpu
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.files import Saveable
-from kernelstream.estimators.labels import Labels
+from kernelstream.estimators.labels import Labels, as_labels
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
 from kernelstream.parts import integer_at_least
@@ -194,7 +193,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         X, y = self._rows(X, y, reset=True)
-        y = _as_labels(y)
+        y = as_labels(y)
         weight = self._weights(sample_weight, X)
         self._require_weight(weight)
         present = np.unique(y[weight > 0])
@@ -250,7 +249,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         with self._unchanged_on_error():
             first = "_learner" not in self.__dict__
             X, y = self._rows(X, y, reset=first)
-            y = _as_labels(y)
+            y = as_labels(y)
             weight = self._weights(sample_weight, X)
             if first:
                 self._declare(X, classes, whole_data=False)
@@ -450,19 +449,3 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         if "_labels" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")
         return self._labels.as_array()
-
-
-def _as_labels(y: Any) -> np.ndarray:
-    y = column_or_1d(y, warn=True)
-    if y.dtype.kind == "f":
-        if not np.isfinite(y).all():
-            raise ValueError("y contains NaN or infinity: leave these rows out.")
-        if (y != np.floor(y)).any():
-            odd = y[y != np.floor(y)][0]
-            raise ValueError(
-                f"Unknown label type: y contains {odd!r}, which is continuous. A classifier needs "
-                "labels; for numbers use KernelRegressor."
-            )
-    elif y.dtype.kind not in "biuOUS":
-        raise ValueError(f"Unknown label type: y has the type {y.dtype}. Give numbers or strings.")
-    return y

@@ -24,7 +24,7 @@ from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import check_values
 from kernelstream.parts import Part, integer_at_least
 
-__all__ = ["Saveable", "from_bytes", "load"]
+__all__ = ["Saveable", "from_bytes", "load", "with_header"]
 
 # A file can name these classes and no others.
 _PARTS: dict[str, type[Part]] = {
@@ -124,9 +124,16 @@ def from_bytes(
     content: bytes, kernel: Any = None, max_bytes: int | None = _MAX_BYTES, name: str = "the file"
 ) -> Any:
     """A model from the bytes that `save` would write."""
+    return with_header(content, kernel, max_bytes, name)[0]
+
+
+def with_header(
+    content: bytes, kernel: Any = None, max_bytes: int | None = _MAX_BYTES, name: str = "the file"
+) -> tuple[Any, dict[str, Any]]:
+    """A model, and the header it came with, which may hold more than the model."""
     header, arrays = persistence.from_bytes(content)
     try:
-        return _rebuild(header, arrays, kernel, max_bytes)
+        return _rebuild(header, arrays, kernel, max_bytes), header
     except persistence.FileError:
         raise
     except Exception as error:  # whatever a strange header may lead to

@@ -3,10 +3,11 @@
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import column_or_1d
 
 from kernelstream.label_kernels import LabelStructure
 
-__all__ = ["Labels"]
+__all__ = ["Labels", "as_labels"]
 
 
 class Labels:
@@ -118,3 +119,20 @@ class Labels:
         if self.single_output:
             return (scores[:, 0] > 0.0).astype(np.int64)
         return scores.argmax(axis=1)
+
+
+def as_labels(y: Any) -> np.ndarray:
+    """y as one label a row, or an error that says what it is instead."""
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "f":
+        if not np.isfinite(y).all():
+            raise ValueError("y contains NaN or infinity: leave these rows out.")
+        if (y != np.floor(y)).any():
+            odd = y[y != np.floor(y)][0]
+            raise ValueError(
+                f"Unknown label type: y contains {odd!r}, which is continuous. A classifier needs "
+                "labels; for numbers use KernelRegressor."
+            )
+    elif y.dtype.kind not in "biuOUS":
+        raise ValueError(f"Unknown label type: y has the type {y.dtype}. Give numbers or strings.")
+    return y

@@ -15,11 +15,18 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
 from kernelstream.compiled import compiled
 from kernelstream.parts import rule
 
 __all__ = ["MatrixLabels", "PlainLabels", "TreeLabels", "measure_pairs", "score_rows"]
+
+
+@register_jitable
+def _first_climbs(depth, a, b):
+    """On the way from two nodes to their common ancestor: whether the first goes up next."""
+    return b < 0 or (a >= 0 and depth[a] >= depth[b])
 
 
 @rule
@@ -74,7 +81,7 @@ class TreeLabels(NamedTuple):
         n_steps = 0
         while a != b:
             n_steps += 1
-            if b < 0 or (a >= 0 and self.depth[a] >= self.depth[b]):
+            if _first_climbs(self.depth, a, b):
                 outputs[a] += amount
                 a = self.parent[a]
             else:
@@ -99,7 +106,7 @@ class TreeLabels(NamedTuple):
         n_steps = 0
         while a != b:
             n_steps += 1
-            if b < 0 or (a >= 0 and self.depth[a] >= self.depth[b]):
+            if _first_climbs(self.depth, a, b):
                 a = self.parent[a]
             else:
                 b = self.parent[b]

@@ -11,7 +11,7 @@ a refused row has changed nothing.
 import numpy as np
 from numba.extending import register_jitable
 
-from kernelstream.budgets import refine, remainder
+from kernelstream.budgets import grow_inverse, refine, remainder
 from kernelstream.compiled import compiled
 from kernelstream.learner.learn import LARGEST_NORM2
 from kernelstream.parts import SLACK
@@ -229,23 +229,18 @@ def join(expansion, budget, dual, tile, coordinates, i, slot, delta, c, newton):
     for m in range(n):
         if m != slot:
             delta -= tile.k[m, i] * a[m]
-    inverse, gram, covariance = budget.inverse, budget.gram, dual.covariance
+    gram, covariance = budget.gram, dual.covariance
+    grow_inverse(budget.inverse, n, slot, a, delta)
     covariance[slot, :n] = 0.0
     covariance[:n, slot] = 0.0
     dual.values[:, slot] = 0.0
     for m in range(n):
         if m != slot:
-            for j in range(n):
-                if j != slot:
-                    inverse[m, j] += a[m] * a[j] / delta
-            inverse[m, slot] = -a[m] / delta
-            inverse[slot, m] = -a[m] / delta
             gram[m, slot] = tile.k[m, i]
             gram[slot, m] = tile.k[m, i]
             # as far as the others tell, f(x) = a . values
             for k in range(dual.values.shape[0]):
                 dual.values[k, slot] += a[m] * dual.values[k, m]
-    inverse[slot, slot] = 1.0 / delta
     gram[slot, slot] = tile.k[line, i]
     if newton and c > 0.0:  # give or take delta / c
         a_p_a = 0.0

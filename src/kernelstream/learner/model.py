@@ -85,13 +85,6 @@ class Learner:
         """The precision of rows and kernel values."""
         return self.points.dtype
 
-    def memory(self, name: str, shape: tuple[int, int]) -> np.ndarray:
-        """An array that nobody keeps: fresh pages for every tile would cost more than the work."""
-        size = shape[0] * shape[1]
-        if name not in self.scratch or self.scratch[name].size < size:
-            self.scratch[name] = np.empty(size)
-        return self.scratch[name][:size].reshape(shape)
-
     def add_outputs(self, n: int) -> None:
         """Give the model n more outputs, all zero."""
         sizes = self.sizes(n_outputs=self.n_outputs + n)

@@ -8,7 +8,7 @@ from scipy import sparse
 from kernelstream.compiled import compiled
 from kernelstream.kernels import Kernel
 
-__all__ = ["STAGED_ROWS", "Points", "SparsePoints", "as_sparse_rows"]
+__all__ = ["STAGED_ROWS", "Memory", "Points", "SparsePoints", "as_sparse_rows"]
 
 
 @compiled
@@ -42,10 +42,25 @@ def as_sparse_rows(X: Any, dtype: Any = None) -> sparse.csr_array:
     return rows
 
 
+class Memory:
+    """Arrays that nobody keeps, lent by name: fresh pages for every tile would cost more."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def lend(self, name: str, shape: tuple[int, int], dtype: Any = np.float64) -> np.ndarray:
+        """An array for as long as nobody asks for the same name again."""
+        size = shape[0] * shape[1]
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size, dtype)
+        return self._arrays[name][:size].reshape(shape)
+
+
 class _Rows:
     """What dense and sparse points share."""
 
     rows: Any
+    memory: Memory
 
     @property
     def n_features(self) -> int:
@@ -69,7 +84,7 @@ class Points(_Rows):
         self.rows = np.zeros((n_slots + STAGED_ROWS, n_features), dtype=dtype)
         self.numbers = np.zeros(n_slots + STAGED_ROWS, dtype=dtype)
         self.journal: list[tuple[np.ndarray, ...]] | None = None  # what `write` replaced, if asked
-        self._memory = np.empty(0, dtype)
+        self.memory = Memory()
 
     def stored(self, n_points: int) -> np.ndarray:
         """A copy of the rows of the first n points."""
@@ -100,13 +115,6 @@ class Points(_Rows):
         self.rows = np.zeros((len(before), n_features), dtype=before.dtype)
         self.rows[:, : before.shape[1]] = before
 
-    def workspace(self, *shape: int) -> np.ndarray:
-        """Memory for a block that nobody keeps: fresh pages for every tile would cost more."""
-        size = shape[0] * shape[1]
-        if self._memory.size < size:
-            self._memory = np.empty(size, self.rows.dtype)
-        return self._memory[:size].reshape(shape)
-
     def write(
         self, slots: np.ndarray, partners: np.ndarray, shares: np.ndarray, X: np.ndarray,
         numbers: np.ndarray,
@@ -132,7 +140,7 @@ class Points(_Rows):
     def block_with_rows(self, n_points: int, X: np.ndarray, numbers: np.ndarray) -> np.ndarray:
         """k(points, X) and below it k(X, X)."""
         end = n_points + len(X)
-        block = self.workspace(end, len(X))
+        block = self.memory.lend("block", (end, len(X)), self.dtype)
         diagonal = self.kernel.diagonal(numbers)
         if len(X) == 1 and diagonal is not None:
             self.block(n_points, X, numbers, block[:n_points])
@@ -156,6 +164,7 @@ class SparsePoints(_Rows):
         self.rows = sparse.csr_array((0, n_features), dtype=dtype)
         self.numbers = np.zeros(0, dtype=dtype)
         self.journal: list[tuple[Any, ...]] | None = None
+        self.memory = Memory()
 
     def stored(self, n_points: int) -> sparse.csr_array:
         """A copy of the rows of the first n points."""
@@ -203,7 +212,8 @@ class SparsePoints(_Rows):
 
     def block_with_rows(self, n_points: int, X: sparse.csr_array, numbers: np.ndarray) -> Any:
         """k(points, X) and below it k(X, X)."""
-        block = np.empty((n_points + X.shape[0], X.shape[0]), self.dtype)
+        shape = n_points + X.shape[0], X.shape[0]
+        block = self.memory.lend("block", shape, self.dtype)
         self.block(n_points, X, numbers, block[:n_points])
         self.kernel.block(X, X, numbers, numbers, block[n_points:])
         diagonal = self.kernel.diagonal(numbers)

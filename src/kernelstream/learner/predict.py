@@ -1,10 +1,9 @@
 """Reading a learner: coefficients and scores."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from kernelstream.compiled import compiled
+from kernelstream.learner.points import Memory
 from kernelstream.learner.state import State
 
 __all__ = ["coefficients", "raw_scores", "scores", "trace_coefficients"]
@@ -48,24 +47,22 @@ def scores(state: State, block: np.ndarray) -> np.ndarray:
     return result
 
 
-def raw_scores(
-    state: State, block: np.ndarray, memory: Callable[..., np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
+def raw_scores(state: State, block: np.ndarray, memory: Memory) -> tuple[np.ndarray, np.ndarray]:
     """The raw scores ``a . block`` and ``b . block`` of a block k(points, rows), in float64.
 
     Both of shape (rows, outputs). A float32 block is multiplied in float32, and raw numbers may lie
     far outside that range: they are brought to their true size for the product. `memory` lends
-    arrays by name, for as long as nobody asks for the same name again.
+    arrays where outputs are many.
     """
     expansion = state.expansion
     n, n_outputs = len(block), len(state.intercept.b)
     if expansion.output.size:
         rows = np.ascontiguousarray(block.T)
-        raw_f = memory("raw_f", (len(rows), n_outputs))
+        raw_f = memory.lend("raw_f", (len(rows), n_outputs))
         _scatter(expansion.output, expansion.a, rows, raw_f)
         if not expansion.b.size:
             return raw_f, _NOTHING
-        raw_v = memory("raw_v", (len(rows), n_outputs))
+        raw_v = memory.lend("raw_v", (len(rows), n_outputs))
         _scatter(expansion.output, expansion.b, rows, raw_v)
         return raw_f, raw_v
     if block.dtype == np.float64 or block.shape[1] <= n_outputs:

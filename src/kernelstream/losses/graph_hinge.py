@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelstream.losses.clipping import share_of_step, sorted_step
 from kernelstream.losses.registry import loss
-from kernelstream.losses.runner_up import runner_up
+from kernelstream.losses.runner_up import structured_runner_up
 from kernelstream.parts import SLACK
 
 # Of the exact implicit step. Pairs enough for the labels that compete once a model has learned
@@ -27,16 +27,13 @@ class GraphHinge(NamedTuple):
 
     def value(self, scores, y, margin):
         label = int(y)
-        ahead = np.empty(self.labels.n_labels())
-        self.labels.label_scores(scores, label, margin, ahead)
-        return max(0.0, ahead[runner_up(ahead, label)] - ahead[label])
+        ahead, other = structured_runner_up(self.labels, scores, label, margin)
+        return max(0.0, ahead[other] - ahead[label])
 
     def gradient(self, scores, y, margin, xi):
         label = int(y)
         xi[:] = 0.0
-        ahead = np.empty(self.labels.n_labels())
-        self.labels.label_scores(scores, label, margin, ahead)
-        other = runner_up(ahead, label)
+        ahead, other = structured_runner_up(self.labels, scores, label, margin)
         size = abs(margin) + abs(ahead[other]) + abs(ahead[label])
         violated = ahead[other] - ahead[label] > SLACK * size
         if violated:
@@ -63,9 +60,7 @@ class GraphHinge(NamedTuple):
         xi[:] = 0.0
         dual[:] = 0.0
         dual[label] = 1.0
-        ahead = np.empty(n)
-        self.labels.label_scores(scores, label, margin, ahead)
-        other = runner_up(ahead, label)
+        ahead, other = structured_runner_up(self.labels, scores, label, margin)
         size = abs(margin) + abs(ahead[other]) + abs(ahead[label])
         if share_of_step(ahead[other] - ahead[label], step, size) == 0.0:
             return

@@ -2,10 +2,8 @@
 
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from kernelstream.losses.registry import loss
-from kernelstream.losses.runner_up import runner_up
+from kernelstream.losses.runner_up import runner_up, structured_runner_up
 from kernelstream.parts import SLACK
 
 
@@ -86,16 +84,13 @@ class StructuredPerceptron(NamedTuple):
 
     def value(self, scores, y, margin):
         label = int(y)
-        at = np.empty(self.labels.n_labels())
-        self.labels.label_scores(scores, 0, 0.0, at)
-        return max(0.0, at[runner_up(at, label)] - at[label])
+        at, other = structured_runner_up(self.labels, scores, label, 0.0)
+        return max(0.0, at[other] - at[label])
 
     def gradient(self, scores, y, margin, xi):
         label = int(y)
         xi[:] = 0.0
-        at = np.empty(self.labels.n_labels())
-        self.labels.label_scores(scores, 0, 0.0, at)
-        other = runner_up(at, label)
+        at, other = structured_runner_up(self.labels, scores, label, 0.0)
         mistaken = at[label] - at[other] <= SLACK * (1.0 + abs(at[label]) + abs(at[other]))
         if mistaken:
             self.labels.separate(other, label, 1.0, xi)

@@ -1,5 +1,6 @@
 """The best label beside the true one, y* in equations (16)-(17)."""
 
+import numpy as np
 from numba.extending import register_jitable
 
 from kernelstream.parts import SLACK
@@ -24,3 +25,11 @@ def runner_up(scores, label):
         if candidate != label and scores[candidate] >= nearly:
             return candidate
     return best
+
+
+@register_jitable
+def structured_runner_up(labels, outputs, label, margin):
+    """Every label's score plus margin times its distance from `label`, and the best one beside."""
+    ahead = np.empty(labels.n_labels())
+    labels.label_scores(outputs, label, margin, ahead)
+    return ahead, runner_up(ahead, label)

@@ -10,6 +10,15 @@ from kernelstream.losses.softmax import probabilities
 
 
 @register_jitable
+def _probabilities_of(labels, outputs):
+    """p(y|x) of every label (22)."""
+    p = np.empty(labels.n_labels())
+    labels.label_scores(outputs, 0, 0.0, p)
+    probabilities(p, p)
+    return p
+
+
+@register_jitable
 def _hessian_product(labels, p, direction, product):
     """Write ``B^T (diag(p) - p p^T) B direction``."""
     slopes = np.empty(p.shape[0])
@@ -63,9 +72,7 @@ class StructuredSoftmax(NamedTuple):
         return max(0.0, probabilities(p, p) - own)
 
     def gradient(self, scores, y, margin, xi):
-        p = np.empty(self.labels.n_labels())
-        self.labels.label_scores(scores, 0, 0.0, p)
-        probabilities(p, p)
+        p = _probabilities_of(self.labels, scores)
         p[int(y)] -= 1.0
         self.labels.pull_back(p, xi)
         return True
@@ -74,9 +81,7 @@ class StructuredSoftmax(NamedTuple):
         return True
 
     def curvature(self, scores, y, margin, direction, product):
-        p = np.empty(self.labels.n_labels())
-        self.labels.label_scores(scores, 0, 0.0, p)
-        probabilities(p, p)
+        p = _probabilities_of(self.labels, scores)
         # the largest eigenvalue is at most the trace, sum_k p_k |B_k|^2 - |B^T p|^2
         self.labels.pull_back(p, product)
         trace = 0.0

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from kernelstream.tables.sources import Block, SourceError
 
-__all__ = ["Encoder"]
+__all__ = ["Encoder", "as_float"]
 
 _MISSING = {"", "na", "nan", "null", "none", "?"}
 
@@ -106,13 +106,11 @@ class Encoder:
         try:
             numbers = np.array(values, dtype=float)  # at once, where every entry is a number
         except (TypeError, ValueError):
-            numbers = np.array([_as_float(value) for value in values])
+            numbers = np.array([as_float(value) for value in values])
         for i in np.flatnonzero(~np.isfinite(numbers)).tolist():
-            if self.fill_missing and _is_missing(values[i]):
-                numbers[i] = column.mean
-            else:
+            if not (self.fill_missing and _is_missing(values[i])):
                 problems.setdefault(i, f"{column.name} is {values[i]!r}, which is not a number")
-                numbers[i] = column.mean
+            numbers[i] = column.mean
         return (numbers - column.mean) / column.deviation
 
 
@@ -123,11 +121,12 @@ def _is_missing(value: Any) -> bool:
 
 
 def _number(value: Any) -> float | None:
-    number = _as_float(value)
+    number = as_float(value)
     return number if math.isfinite(number) else None
 
 
-def _as_float(value: Any) -> float:
+def as_float(value: Any) -> float:
+    """A number, or NaN where it is none."""
     try:
         return float(value)
     except (TypeError, ValueError):

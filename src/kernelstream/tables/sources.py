@@ -38,16 +38,21 @@ class Block:
     places: list[str]  # where each record is, for people
     broken: dict[int, str]  # records that are none, by their index in the block: what is wrong
 
+    def without(self, problems: dict[int, str]) -> np.ndarray:
+        """The indices of the records that have no problem."""
+        return np.array([i for i in range(len(self.places)) if i not in problems], dtype=int)
+
 
 def open_source(
     source: str, target: str | None, block_rows: int, form: str | None = None,
-    n_features: int | None = None,
+    n_features: int | None = None, target_may_miss: bool = False,
 ) -> Iterator[Block]:  # fmt: skip
     """Blocks of a source: a path, or "-" for CSV from standard input.
 
     `target` names the column of y, or gives its position; None where there is none. `form` is
     "csv", "libsvm", "parquet", "arrow" or "numpy"; None: as the name ends. `n_features` is for
     LIBSVM files, which do not say how many there are; None: as many as the first block shows.
+    `target_may_miss`: a source without that column is read as one without a target.
     """
     path = Path(source)
     suffixes = [s.lower() for s in path.suffixes]
@@ -64,8 +69,9 @@ def open_source(
         raise SourceError(f"{source}: there is no such file.")
     if form in ("csv", "libsvm"):
         read = _csv if form == "csv" else _libsvm
-        return read(source, target, block_rows, n_features)
-    return (_arrow if form in ("parquet", "arrow") else _numpy)(path, form, target, block_rows)
+        return read(source, target, block_rows, n_features, target_may_miss)
+    read_columns = _arrow if form in ("parquet", "arrow") else _numpy
+    return read_columns(path, form, target, block_rows, target_may_miss)
 
 
 def _text(source: str) -> TextIO:
@@ -76,7 +82,7 @@ def _text(source: str) -> TextIO:
     return open(source, encoding="utf-8", errors="replace", newline="")
 
 
-def _position(columns: list[str], target: str | None, source: str) -> int | None:
+def _position(columns: list[str], target: str | None, source: str, may_miss: bool) -> int | None:
     """Where the target's column is."""
     if target is None:
         return None
@@ -87,6 +93,8 @@ def _position(columns: list[str], target: str | None, source: str) -> int | None
     except ValueError:
         position = len(columns)
     if not -len(columns) <= position < len(columns):
+        if may_miss:
+            return None
         raise SourceError(
             f"{source}: there is no column {target!r}. The columns are {', '.join(columns)}; "
             "a position, counted from 0, or from the end by -1, will do as well."
@@ -101,7 +109,9 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _csv(source: str, target: str | None, block_rows: int, _: int | None) -> Iterator[Block]:
+def _csv(
+    source: str, target: str | None, block_rows: int, _: int | None, target_may_miss: bool
+) -> Iterator[Block]:
     with _text(source) as file:
         first_line = file.readline()
         if not first_line.strip():
@@ -118,7 +128,7 @@ def _csv(source: str, target: str | None, block_rows: int, _: int | None) -> Ite
             reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
         else:
             columns = [field.strip() for field in first]
-        at = _position(columns, target, source)
+        at = _position(columns, target, source, target_may_miss)
         features = [name for k, name in enumerate(columns) if k != at]
         while True:
             block = Block(features, [], None if at is None else [], [], {})
@@ -172,7 +182,7 @@ def _add(block: Block, record: list[str], at: int | None, n_columns: int, place:
 
 
 def _libsvm(
-    source: str, target: str | None, block_rows: int, n_features: int | None
+    source: str, target: str | None, block_rows: int, n_features: int | None, _: bool
 ) -> Iterator[Block]:
     """``label index:value ...``, indices from 1."""
     number = 0
@@ -219,7 +229,9 @@ def _libsvm(
             yield Block([], rows, labels if target is not None else None, places, broken)
 
 
-def _arrow(path: Path, form: str, target: str | None, block_rows: int) -> Iterator[Block]:
+def _arrow(
+    path: Path, form: str, target: str | None, block_rows: int, target_may_miss: bool
+) -> Iterator[Block]:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -233,7 +245,7 @@ def _arrow(path: Path, form: str, target: str | None, block_rows: int) -> Iterat
             batches = _arrow_batches(pa, path, block_rows)
         for batch in batches:
             columns = list(batch.schema.names)
-            at = _position(columns, target, str(path))
+            at = _position(columns, target, str(path), target_may_miss)
             values = [column.to_pylist() for column in batch.columns]
             y = None if at is None else values.pop(at)
             rows = [list(record) for record in zip(*values, strict=True)]
@@ -258,7 +270,9 @@ def _arrow_batches(pa: Any, path: Path, block_rows: int) -> Iterator[Any]:
                 yield batch.slice(start, block_rows)
 
 
-def _numpy(path: Path, form: str, target: str | None, block_rows: int) -> Iterator[Block]:
+def _numpy(
+    path: Path, form: str, target: str | None, block_rows: int, target_may_miss: bool
+) -> Iterator[Block]:
     """An .npy table with the target in one of its columns, or an .npz file with X and y."""
     try:
         data = np.load(path, mmap_mode="r", allow_pickle=False)
@@ -269,11 +283,13 @@ def _numpy(path: Path, form: str, target: str | None, block_rows: int) -> Iterat
         if table.ndim != 2:
             raise SourceError(f"{path}: the array has the shape {table.shape}; give rows.")
         columns = [str(k) for k in range(table.shape[1])]
-        at = _position(columns, target, str(path))
+        at = _position(columns, target, str(path), target_may_miss)
     else:
         name = next((n for n in ("X", "X_train", "data") if n in data.files), None)
         if name is None:
             raise SourceError(f"{path}: there is no X among {', '.join(data.files)}.")
+        if target_may_miss and target not in data.files:
+            target = None
         if target is not None and target not in data.files:
             raise SourceError(f"{path}: there is no {target!r} among {', '.join(data.files)}.")
         table, y, at = data[name], None if target is None else data[target], None
