@@ -10,7 +10,7 @@ import pytest
 
 import kernelstream as ks
 from kernelstream import persistence
-from kernelstream.estimators.files import load
+from kernelstream.loading import load
 
 from .streams import IN_STREAMS
 

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
         step_sizes,
         streams,
         updates,
+        vision,
     )
     from kernelstream.backends.cpu import BadRow
     from kernelstream.checkpoints import Checkpointer
-    from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector, load
+    from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
     from kernelstream.evaluate import PrequentialResult, prequential
+    from kernelstream.fleet import Fleet
+    from kernelstream.loading import load
     from kernelstream.persistence import FileError
     from kernelstream.presets import make
 
@@ -29,22 +32,26 @@ _HOME = {
     "BadRow": "backends.cpu",
     "Checkpointer": "checkpoints",
     "FileError": "persistence",
+    "Fleet": "fleet",
     "KernelClassifier": "estimators",
     "KernelRegressor": "estimators",
     "NoveltyDetector": "estimators",
     "PrequentialResult": "evaluate",
-    "load": "estimators",
+    "load": "loading",
     "make": "presets",
     "prequential": "evaluate",
 }
 _MODULES = [
     "budgets", "kernels", "label_kernels", "margins", "presets", "step_sizes", "streams", "updates",
+    "vision",
+    "vision",
 ]  # fmt: skip
 
 __all__ = [
     "BadRow",
     "Checkpointer",
     "FileError",
+    "Fleet",
     "KernelClassifier",
     "KernelRegressor",
     "NoveltyDetector",
@@ -61,6 +68,7 @@ __all__ = [
     "step_sizes",
     "streams",
     "updates",
+    "vision",
 ]
 
 

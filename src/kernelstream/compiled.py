@@ -51,19 +51,20 @@ def _cache_folder() -> Path | None:
 _FOLDER = _cache_folder()
 
 
-def compiled(function: Callable[..., Any], any_order: bool = False) -> Any:
+def compiled(function: Callable[..., Any], any_order: bool = False, nogil: bool = False) -> Any:
     """``numba.njit`` with the package's own cache folder; ``.py_func`` is the plain function.
 
-    `any_order` lets the compiler sum in any order, several terms at a time.
+    `any_order` lets the compiler sum in any order, several terms at a time. `nogil` lets several
+    threads of Python run it at once.
     """
     fastmath = {"reassoc", "contract"} if any_order else False
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     if _FOLDER is not None:
         numba.config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]  # read while decorating
     try:
-        return numba.njit(cache=_FOLDER is not None, error_model="numpy", fastmath=fastmath)(
-            function
-        )
+        return numba.njit(
+            cache=_FOLDER is not None, error_model="numpy", fastmath=fastmath, nogil=nogil
+        )(function)
     finally:
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
 

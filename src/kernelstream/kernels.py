@@ -4,10 +4,14 @@ A kernel turns blocks of rows into blocks of numbers. `block` writes k(rows, col
 of rows; `numbers` are what it needs to know of each row once (squared norms, say), so that the
 points of a model need not be looked at again for every tile. Rows are dense arrays, or sparse ones
 (`scipy.sparse.csr_array`, sorted and without duplicates).
+
+Where models are many and small, a block is too small to be worth a matrix product. For them a
+kernel has a *rule*, which compiled code asks for one column at a time.
 """
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +25,7 @@ from kernelstream.blocks import (
     sums_over_common,
     sums_over_rows,
 )
-from kernelstream.parts import Part, integer_at_least, number
+from kernelstream.parts import Part, integer_at_least, number, rule
 
 __all__ = [
     "RBF",
@@ -63,6 +67,16 @@ class Kernel(Part):
         """k(x, x) of each row from its `numbers`, or None where only `block` can tell."""
         raise TypeError(f"{type(self).__name__} must say its diagonal.")
 
+    def to_rule(self) -> Any:
+        """The compiled rule, whose `write_column` writes k(rows, x) for the first n rows.
+
+        It is given the rows as `features`, a line for every feature.
+        """
+        raise ValueError(
+            f"kernel={self!r} has no compiled form, which many small models need: use RBF, "
+            "Polynomial, Linear, Laplacian or Homogenized."
+        )
+
     def magnitude(self, x: np.ndarray) -> np.ndarray:
         """One number a row, from its `numbers`, that bounds whatever `block` computes."""
         return x
@@ -96,6 +110,66 @@ def _check_gamma(gamma: Any) -> None:
             )
         return
     number("gamma", gamma, above=0)
+
+
+@rule
+class RBFRule(NamedTuple):
+    """Columns of the RBF kernel."""
+
+    gamma: float
+
+    def write_column(self, features, n, x, out):
+        out[:n] = 0.0
+        for j in range(x.shape[0]):
+            for i in range(n):
+                out[i] += (features[j, i] - x[j]) ** 2
+        for i in range(n):
+            out[i] = math.exp(-self.gamma * out[i])
+
+
+@rule
+class PolynomialRule(NamedTuple):
+    """Columns of the polynomial kernel; the linear one has degree 1."""
+
+    degree: int
+    gamma: float
+    coef0: float
+
+    def write_column(self, features, n, x, out):
+        out[:n] = 0.0
+        for j in range(x.shape[0]):
+            for i in range(n):
+                out[i] += features[j, i] * x[j]
+        for i in range(n):
+            out[i] = (self.gamma * out[i] + self.coef0) ** self.degree
+
+
+@rule
+class LaplacianRule(NamedTuple):
+    """Columns of the Laplacian kernel."""
+
+    gamma: float
+
+    def write_column(self, features, n, x, out):
+        out[:n] = 0.0
+        for j in range(x.shape[0]):
+            for i in range(n):
+                out[i] += abs(features[j, i] - x[j])
+        for i in range(n):
+            out[i] = math.exp(-self.gamma * out[i])
+
+
+@rule
+class HomogenizedRule(NamedTuple):
+    """Columns of another kernel, with a constant."""
+
+    kernel: Any
+    constant: float
+
+    def write_column(self, features, n, x, out):
+        self.kernel.write_column(features, n, x, out)
+        for i in range(n):
+            out[i] += self.constant
 
 
 # Where gamma |x|^2 is larger, |p|^2 + |x|^2 - 2 <p, x> would lose the digits that matter: rows far
@@ -139,6 +213,9 @@ class RBF(Kernel):
     def diagonal(self, x):
         return 1.0
 
+    def to_rule(self):
+        return RBFRule(float(self.gamma))
+
 
 class Polynomial(Kernel):
     """``k(x, z) = (gamma <x, z> + coef0)^degree``.
@@ -176,6 +253,9 @@ class Polynomial(Kernel):
     def diagonal(self, x):
         return (self.gamma * x + self.coef0) ** self.degree
 
+    def to_rule(self):
+        return PolynomialRule(int(self.degree), float(self.gamma), float(self.coef0))
+
     def magnitude(self, x):
         with np.errstate(over="ignore"):
             return np.maximum(self.gamma * x, 1.0) * (self.gamma * x + self.coef0) ** self.degree
@@ -196,6 +276,9 @@ class Linear(Kernel):
 
     def diagonal(self, x):
         return x
+
+    def to_rule(self):
+        return PolynomialRule(1, 1.0, 0.0)
 
 
 class Laplacian(Kernel):
@@ -238,6 +321,9 @@ class Laplacian(Kernel):
 
     def diagonal(self, x):
         return 1.0
+
+    def to_rule(self):
+        return LaplacianRule(float(self.gamma))
 
 
 class Homogenized(Kernel):
@@ -284,6 +370,9 @@ class Homogenized(Kernel):
     def diagonal(self, x):
         diagonal = self.kernel.diagonal(x)
         return None if diagonal is None else diagonal + self.offset**2
+
+    def to_rule(self):
+        return HomogenizedRule(self.kernel.to_rule(), float(self.offset**2))
 
     def magnitude(self, x):
         return self.kernel.magnitude(x) + self.offset**2

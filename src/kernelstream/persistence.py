@@ -16,12 +16,23 @@ import os
 import struct
 import tempfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["FORMAT_VERSION", "FileError", "from_bytes", "read", "to_bytes", "write"]
+__all__ = [
+    "FORMAT_VERSION",
+    "FileError",
+    "beside",
+    "from_bytes",
+    "read",
+    "strange_headers",
+    "to_bytes",
+    "write",
+]
 
 FORMAT_VERSION = 1
 _MAGIC = b"KSTREAM\n"
@@ -82,6 +93,17 @@ def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     return header, arrays
 
 
+@contextmanager
+def strange_headers(name: str) -> Iterator[None]:
+    """Whatever a strange header may lead to is a `FileError`."""
+    try:
+        yield
+    except FileError:
+        raise
+    except Exception as error:
+        raise FileError(f"{name} does not describe a model: {error}") from error
+
+
 def _array(entry: dict[str, Any], data: memoryview) -> np.ndarray:
     dtype, shape = entry["dtype"], entry["shape"]
     offset, size = entry["offset"], entry["size"]
@@ -100,19 +122,27 @@ def _array(entry: dict[str, Any], data: memoryview) -> np.ndarray:
 
 def write(path: Any, content: bytes) -> None:
     """Replace the file at `path` in one go: it holds the old content or the new, never a part."""
+    with beside(path) as temporary:
+        Path(temporary).write_bytes(content)
+
+
+@contextmanager
+def beside(path: Any) -> Iterator[Path]:
+    """A new file to be written, which then takes the place of `path` in one go."""
     path = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    temporary = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
+        yield temporary
+        with temporary.open("rb+") as file:
             os.fsync(file.fileno())
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp makes files for the owner alone
+        temporary.chmod(0o666 & ~umask)  # mkstemp makes files for the owner alone
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     if os.name == "posix":  # make the new name durable too
         folder = os.open(path.parent, os.O_RDONLY)

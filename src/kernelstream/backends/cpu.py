@@ -13,13 +13,15 @@ from scipy import sparse
 from kernelstream.compiled import entry_point
 from kernelstream.learner import predict
 from kernelstream.learner.dictionary import learn_dictionary
-from kernelstream.learner.learn import Tile, Trail, learn_tile
+from kernelstream.learner.expansion import StoredGram
+from kernelstream.learner.learn import Tile, Trail, learn_tile, new_trail
 from kernelstream.learner.model import Learner
 from kernelstream.learner.state import copy_into, snapshot
 from kernelstream.updates import DualRule
 
 __all__ = [
     "NOT_FINITE",
+    "TOO_LARGE_A_STEP",
     "BadRow",
     "all_or_nothing",
     "learn",
@@ -27,12 +29,14 @@ __all__ = [
     "refuse_large",
     "score_row",
     "scores",
+    "too_large",
 ]
 
 _PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of predict
 _SCORES_OF_A_TILE = 2**18
 NOT_FINITE = "it contains NaN or infinity: leave it out or fill it in"
-_TOO_LARGE_A_STEP = "the step it asks for is too large to be represented"
+TOO_LARGE_A_STEP = "the step it asks for is too large to be represented"
+_STORED_GRAM = StoredGram()
 _LARGEST_KERNEL = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e30}
 
 
@@ -60,7 +64,7 @@ def learn(
     """
     numbers = learner.points.kernel.numbers(X)
     refuse_large(learner, X, numbers)
-    trail = _new_trail(X.shape[0], learner.n_outputs if keep_scores else 0)
+    trail = new_trail(X.shape[0], learner.n_outputs if keep_scores else 0)
     start = 0
     while start < X.shape[0]:
         stop = min(X.shape[0], start + (tile_rows or _tile_rows(learner)))
@@ -70,7 +74,7 @@ def learn(
             Trail(*(column[rows] for column in trail)), start,
         )  # fmt: skip
         if done < stop - start:
-            raise BadRow(start + done, _TOO_LARGE_A_STEP)
+            raise BadRow(start + done, TOO_LARGE_A_STEP)
         start = stop
     return trail
 
@@ -79,11 +83,11 @@ def learn_row(learner: Learner, X: Any, y: float) -> None:
     """Learn a block of one row: `learn` without what only longer blocks need."""
     numbers = _checked_row(learner, X)
     if "row" not in learner.scratch:
-        learner.scratch["row"] = np.empty(1), np.ones(1), _new_trail(1, 0)
+        learner.scratch["row"] = np.empty(1), np.ones(1), new_trail(1, 0)
     target, weight, trail = learner.scratch["row"]
     target[0] = y
     if not _learn_rows(learner, X, numbers, target, weight, trail, 0):
-        raise BadRow(0, _TOO_LARGE_A_STEP)
+        raise BadRow(0, TOO_LARGE_A_STEP)
 
 
 def scores(learner: Learner, X: Any) -> np.ndarray:
@@ -109,20 +113,6 @@ def score_row(learner: Learner, X: Any) -> np.ndarray:
     return predict.scores(learner.state, block)[0]
 
 
-def _new_trail(n: int, n_outputs: int) -> Trail:
-    return Trail(
-        slot=np.empty(n, np.int64),
-        partner=np.empty(n, np.int64),
-        share=np.empty(n),
-        scores=np.empty((n, n_outputs)),
-        loss=np.empty(n),
-        eta=np.empty(n),
-        drift=np.empty(n),
-        margin=np.empty(n),
-        n_points=np.empty(n, np.int64),
-    )
-
-
 def _tile_rows(learner: Learner) -> int:
     # The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
     # poor matrix products. Measured, the two meet at a fifth. With many outputs the scores of a
@@ -139,12 +129,17 @@ def _checked_row(learner: Learner, X: Any) -> np.ndarray:
     return numbers
 
 
+def too_large(learner: Learner, numbers: np.ndarray) -> np.ndarray:
+    """Which rows have kernel values that would overflow, or are not finite."""
+    return ~(learner.points.kernel.magnitude(numbers) <= _LARGEST_KERNEL[learner.dtype])
+
+
 def refuse_large(learner: Learner, X: Any, numbers: np.ndarray) -> None:
     """Refuse rows whose kernel values would overflow."""
     magnitude = learner.points.kernel.magnitude(numbers)
     # max() is NaN where any entry is, and then not below the limit either
     if not magnitude.max(initial=0.0) <= _LARGEST_KERNEL[learner.dtype]:
-        row = int(np.flatnonzero(~(magnitude <= _LARGEST_KERNEL[learner.dtype]))[0])
+        row = int(np.flatnonzero(too_large(learner, numbers))[0])
         values = X[[row]].data if sparse.issparse(X) else X[row]
         if np.isfinite(values).all():
             raise BadRow(row, "it is so large that its kernel values would overflow: scale it down")
@@ -164,7 +159,8 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
     else:
         loop = learn_tile
         raw_f, raw_v = predict.raw_scores(learner.state, k[:n], learner.points.memory)
-    arguments = learner.model, learner.state, Tile(k, n, raw_f, raw_v, y, weight), trail
+    tile = Tile(k, n, raw_f, raw_v, y, weight, _STORED_GRAM)
+    arguments = learner.model, learner.state, tile, trail
     if "learn" not in learner.scratch:  # the types of these four never change in a learner's life
         learner.scratch["learn"] = entry_point(loop, *arguments)
     done = learner.scratch["learn"](*arguments)

@@ -186,3 +186,40 @@ def info(
         width = max(map(len, found))
         for name, value in found.items():
             typer.echo(f"{name:<{width}}  {value}")
+
+
+@app.command()
+def video(
+    source: Annotated[
+        Path, typer.Argument(help="Frames as .npz or .npy, or a video file (needs PyAV).")
+    ],
+    out: Annotated[Path, typer.Option(help="Where the masks go, an .npz with `masks`.")],
+    gif: Annotated[
+        Path | None, typer.Option(help="Draw frames and masks side by side here.")
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(help="The array with the frames; left out: `frames`, or the first."),
+    ] = None,
+    algorithm: Annotated[str, typer.Option(help="A preset for novelty.")] = "silk",
+    budget: Annotated[int, typer.Option(min=1, help="Colours a pixel remembers.")] = 20,
+    width: Annotated[float, typer.Option(help="Of the kernel, colours from 0 to 1.")] = 0.05,
+    threshold: Annotated[
+        float, typer.Option(help="Foreground is below this share of the margin.")
+    ] = 0.5,
+    caution: Annotated[float, typer.Option(help="Weight of foreground in learning.")] = 0.02,
+) -> None:
+    """Find what moves in a video of a static camera: a mask for every frame."""
+    from kernelstream.cli.video import subtract
+    from kernelstream.vision import BackgroundSubtractor
+
+    with _errors_as_messages():
+        subtractor = BackgroundSubtractor(
+            algorithm, budget=budget, width=width, threshold=threshold, caution=caution
+        )
+        done = subtract(source, out, gif, key, subtractor)
+        typer.echo(
+            f"{done['frames']:,} frames of {done['width']} x {done['height']}, "
+            f"{done['frames a second']:.0f} a second, {done['foreground']:.1%} foreground: {out}",
+            err=True,
+        )

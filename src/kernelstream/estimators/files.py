@@ -24,7 +24,7 @@ from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import check_values
 from kernelstream.parts import Part, integer_at_least
 
-__all__ = ["Saveable", "from_bytes", "load", "with_header"]
+__all__ = ["Saveable", "from_bytes", "from_json", "rebuild", "to_json", "with_header"]
 
 # A file can name these classes and no others.
 _PARTS: dict[str, type[Part]] = {
@@ -34,7 +34,7 @@ _PARTS: dict[str, type[Part]] = {
     if isinstance(part, type) and issubclass(part, Part) and name in module.__all__
 }
 _FUNCTION = "a function"
-_MAX_BYTES = 2**34
+MAX_BYTES = 2**34
 
 
 class Saveable(KernelEstimator):
@@ -76,8 +76,8 @@ class Saveable(KernelEstimator):
         header = {
             **(beside or {}),
             "class": type(self).__name__,
-            "params": {k: _to_json(v, arrays) for k, v in self._saved_params().items()},
-            "kernel": _to_json(learner.points.kernel, arrays),
+            "params": {k: to_json(v, arrays) for k, v in self._saved_params().items()},
+            "kernel": to_json(learner.points.kernel, arrays),
             "n_features": learner.n_features,
             "n_outputs": learner.n_outputs,
             "n_slots": learner.n_slots,
@@ -89,65 +89,31 @@ class Saveable(KernelEstimator):
         return persistence.to_bytes(header, arrays)
 
 
-def load(path: Any, kernel: Any = None, max_bytes: int | None = _MAX_BYTES) -> Any:
-    """Read a model that `save` wrote.
-
-    Nothing that a file says is run. A file that is cut short, changed, from a newer version, or
-    that describes no sound model is a `FileError`.
-
-    Parameters
-    ----------
-    path : str or path-like
-    kernel : callable, default=None
-        The kernel function, for a model that was saved with one: a file holds no code.
-    max_bytes : int or None, default=2**34
-        Refuse a model that would take more memory than this. None: no limit.
-
-    Returns
-    -------
-    KernelClassifier, KernelRegressor or NoveltyDetector
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> import kernelstream as ks
-    >>> model = ks.KernelRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0])
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.ks"
-    >>> model.save(path)
-    >>> ks.load(path).n_seen_
-    2
-    """
-    return from_bytes(persistence.read(path), kernel, max_bytes, str(path))
-
-
 def from_bytes(
-    content: bytes, kernel: Any = None, max_bytes: int | None = _MAX_BYTES, name: str = "the file"
+    content: bytes, kernel: Any = None, max_bytes: int | None = MAX_BYTES, name: str = "the file"
 ) -> Any:
     """A model from the bytes that `save` would write."""
     return with_header(content, kernel, max_bytes, name)[0]
 
 
 def with_header(
-    content: bytes, kernel: Any = None, max_bytes: int | None = _MAX_BYTES, name: str = "the file"
+    content: bytes, kernel: Any = None, max_bytes: int | None = MAX_BYTES, name: str = "the file"
 ) -> tuple[Any, dict[str, Any]]:
     """A model, and the header it came with, which may hold more than the model."""
     header, arrays = persistence.from_bytes(content)
-    try:
-        return _rebuild(header, arrays, kernel, max_bytes), header
-    except persistence.FileError:
-        raise
-    except Exception as error:  # whatever a strange header may lead to
-        raise persistence.FileError(f"{name} does not describe a model: {error}") from error
+    with persistence.strange_headers(name):
+        return rebuild(header, arrays, kernel, max_bytes), header
 
 
-def _rebuild(
+def rebuild(
     header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any, max_bytes: int | None
 ) -> Any:
+    """The model of a file's header and arrays, checked down to every number."""
     cls = Saveable.classes_by_name.get(header["class"])
     if cls is None:
         raise persistence.FileError(f"the file holds a {header['class']!r}, which is unknown here.")
-    model = cls(**{k: _from_json(v, arrays, kernel) for k, v in header["params"].items()})
-    resolved = _from_json(header["kernel"], arrays, kernel)
+    model = cls(**{k: from_json(v, arrays, kernel) for k, v in header["params"].items()})
+    resolved = from_json(header["kernel"], arrays, kernel)
     if not isinstance(resolved, kernels.Kernel) or isinstance(resolved.gamma, str):
         raise persistence.FileError(f"the file's kernel is {resolved!r}.")
     single_output = True
@@ -234,13 +200,13 @@ def _axes(learner: Any) -> list[tuple[str, ...]]:
     return [field.axes or ("one",) for record in learner.fields for field in record]
 
 
-def _to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+def to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     """`value` as JSON; arrays that it holds join `arrays`."""
     if isinstance(value, Part):
         params = value.get_params(deep=False)
         return {
             "part": type(value).__name__,
-            "params": {k: _to_json(v, arrays) for k, v in params.items()},
+            "params": {k: to_json(v, arrays) for k, v in params.items()},
         }
     if isinstance(value, np.generic):
         return value.item()
@@ -250,7 +216,7 @@ def _to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {"array": name}
     if isinstance(value, tuple | list | np.ndarray):
         kind = "tuple" if isinstance(value, tuple) else "list"
-        return {kind: [_to_json(v, arrays) for v in value]}
+        return {kind: [to_json(v, arrays) for v in value]}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if callable(value):
@@ -258,14 +224,15 @@ def _to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     raise TypeError(f"{value!r} cannot be saved: use numbers, names and parts as parameters.")
 
 
-def _from_json(value: Any, arrays: dict[str, np.ndarray], kernel: Any) -> Any:
+def from_json(value: Any, arrays: dict[str, np.ndarray], kernel: Any) -> Any:
+    """What `to_json` described; `kernel` is the function where there was one."""
     if not isinstance(value, dict):
         return value
     if "array" in value:
         return arrays[value["array"]].copy()
     for kind, make in (("tuple", tuple), ("list", list)):
         if kind in value:
-            return make(_from_json(v, arrays, kernel) for v in value[kind])
+            return make(from_json(v, arrays, kernel) for v in value[kind])
     if value["part"] == _FUNCTION:
         if kernel is None:
             raise persistence.FileError(
@@ -276,4 +243,4 @@ def _from_json(value: Any, arrays: dict[str, np.ndarray], kernel: Any) -> Any:
     part = _PARTS.get(value["part"])
     if part is None:
         raise persistence.FileError(f"the file names the part {value['part']!r}, unknown here.")
-    return part(**{k: _from_json(v, arrays, kernel) for k, v in value["params"].items()})
+    return part(**{k: from_json(v, arrays, kernel) for k, v in value["params"].items()})

@@ -5,15 +5,45 @@ after row i of the tile. Each also keeps ||f||^2 and <f, v> true where it can.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
 
 from kernelstream.learner.state import SMALLEST_SCALE
+from kernelstream.parts import rule
 
 __all__ = [
-    "decay_all", "dot", "dot_on", "drop", "insert", "leave_out", "merge", "nonzeros", "project",
+    "ComputedGram", "StoredGram", "decay_all", "dot", "dot_on", "drop", "insert", "leave_out",
+    "merge", "nonzeros", "project",
 ]  # fmt: skip
+
+
+@rule
+class StoredGram(NamedTuple):
+    """Kernel values between points, as the budget keeps them, if it does."""
+
+    unused: bool = False
+
+    def gram_line(self, gram, slot, n):
+        """Whether norms are corrected for a dropped point, and its kernel values with the rest."""
+        return gram.size > 0, gram[slot if gram.size > 0 else 0 :].reshape(-1)[:n]
+
+
+@rule
+class ComputedGram(NamedTuple):
+    """Kernel values between points, computed from their rows when they are asked for."""
+
+    kernel: Any
+    features: Any  # of the points, a line for every feature
+    memory: Any  # (points,)
+    corrects: bool
+
+    def gram_line(self, gram, slot, n):
+        """As that of `StoredGram`."""
+        if self.corrects:
+            self.kernel.write_column(self.features, n, self.features[:, slot], self.memory)
+        return self.corrects, self.memory
 
 
 @register_jitable
@@ -103,15 +133,15 @@ def drop(expansion, gram, tile, slot, i, alpha, beta):
     """Take the point in `slot` out of f and v, which row i has just joined with alpha and beta."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
     n = expansion.n_points[0]
+    corrects, k_j = tile.source.gram_line(gram, slot, n)
     for line in range(expansion.a.shape[0]):
         a = expansion.a[line, slot]
         b = expansion.b[line, slot] if expansion.b.size > 0 else 0.0
         if a == 0.0 and b == 0.0:
             continue
         k = output_of(expansion, line, slot)
-        if gram.size > 0:
+        if corrects:
             # ||f - a k_j||^2 = ||f||^2 - 2 a f(x_j) + a^2 k_jj, and likewise for <f, v>
-            k_j = gram[slot]
             raw_f = raw_at(expansion, expansion.a, k, n, k_j)
             raw_v = raw_at(expansion, expansion.b, k, n, k_j)
             f_j = p * raw_f + alpha[k] * tile.k[slot, i]

@@ -16,6 +16,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
 from kernelstream.compiled import compiled
 from kernelstream.learner.expansion import (
@@ -32,7 +33,7 @@ from kernelstream.learner.expansion import (
 from kernelstream.step_sizes import note_drift
 from kernelstream.updates import Move, Row
 
-__all__ = ["Tile", "Trail", "learn_tile"]
+__all__ = ["Tile", "Trail", "Work", "learn_rows", "learn_tile", "new_trail", "new_work"]
 
 # A row whose step would push ||f||^2 or a coefficient's own norm past this is refused: within it no
 # score, and no product of two scores, can overflow.
@@ -48,6 +49,7 @@ class Tile(NamedTuple):
     raw_v: Any  # (rows, outputs): b . k_pt; v = q raw_v + r raw_f. (0, 0) without a trace
     y: Any  # (rows,)
     weight: Any  # (rows,)
+    source: Any  # of the kernel values between points, for what corrects norms: see `StoredGram`
 
 
 class Trail(NamedTuple):
@@ -64,23 +66,65 @@ class Trail(NamedTuple):
     n_points: Any
 
 
+def new_trail(n: int, n_outputs: int) -> Trail:
+    """Room for what happens at n rows; without outputs no scores are kept."""
+    return Trail(
+        slot=np.empty(n, np.int64),
+        partner=np.empty(n, np.int64),
+        share=np.empty(n),
+        scores=np.empty((n, n_outputs)),
+        loss=np.empty(n),
+        eta=np.empty(n),
+        drift=np.empty(n),
+        margin=np.empty(n),
+        n_points=np.empty(n, np.int64),
+    )
+
+
+class Work(NamedTuple):
+    """Memory for one row at a time, one number an output. Nothing in it outlives the row."""
+
+    f: Any
+    v: Any
+    scores: Any
+    slope: Any
+    xi: Any
+    chi: Any
+    out: Any
+    active: Any
+
+
+@register_jitable
+def new_work(n_outputs):
+    """Memory for the rows of a model."""
+    zeros = np.zeros((11, n_outputs))
+    return Work(
+        zeros[0], zeros[1], zeros[2], zeros[3], zeros[4], zeros[5],
+        Move(zeros[6], zeros[7], zeros[8], zeros[9], zeros[10]),
+        np.zeros(n_outputs, np.int64),
+    )  # fmt: skip
+
+
 @compiled
 def learn_tile(model, state, tile, trail):
     """Learn the rows of a tile in order; return how many. Fewer than all: the next one is refused.
 
     A refused row has changed nothing.
     """
+    return learn_rows(model, state, tile, trail, new_work(tile.raw_f.shape[1]))
+
+
+@register_jitable(forceinline=True)
+def learn_rows(model, state, tile, trail, work):
+    """`learn_tile` with memory to work in."""
     expansion = state.expansion
     n_rows, n_outputs = tile.raw_f.shape
     traced = model.step_size.is_traced()
     decay = model.step_size.trace_decay()
     c = model.regularization
-    f, v = np.zeros(n_outputs), np.zeros(n_outputs)
-    scores, slope = np.zeros(n_outputs), np.zeros(n_outputs)
-    xi, chi = np.zeros(n_outputs), np.zeros(n_outputs)
-    alpha, beta = np.zeros(n_outputs), np.zeros(n_outputs)
-    out = Move(alpha, beta, np.zeros(n_outputs), np.zeros(n_outputs), np.zeros(n_outputs))
-    active = np.zeros(n_outputs, np.int64)
+    f, v, scores, slope, xi, chi = work.f, work.v, work.scores, work.slope, work.xi, work.chi
+    out, active = work.out, work.active
+    alpha, beta = out.alpha, out.beta
     with_intercept = model.intercept.is_fitted()
 
     for i in range(n_rows):

@@ -11,7 +11,7 @@ from kernelstream.learner.points import Points, SparsePoints
 from kernelstream.learner.state import State, allocate, expansion_fields, n_bytes, resize
 from kernelstream.updates import dual_fields
 
-__all__ = ["Learner", "Model", "Parts", "build"]
+__all__ = ["Learner", "Model", "Parts", "build", "corrects_norms"]
 
 _FIRST_SLOTS = 256  # of a budget without limit, which then doubles
 _MANY_OUTPUTS = 64  # from here on a point keeps only the coefficients that its row touched
@@ -112,9 +112,13 @@ class Learner:
 
 def build(
     parts: Parts, n_features: int, n_outputs: int, dtype: np.dtype, sparse: bool = False,
-    max_bytes: int | None = None,
+    max_bytes: int | None = None, stores_gram: bool = True,
 ) -> Learner:  # fmt: skip
-    """A learner that has seen nothing yet; `sparse`: it keeps sparse rows."""
+    """A learner that has seen nothing yet; `sparse`: it keeps sparse rows.
+
+    `stores_gram`: kernel values between points are kept where dropped points need them; otherwise
+    only where they are projected.
+    """
     step_rule = parts.step_size.to_rule()
     intercept = Intercept(parts.fit_intercept, step_rule.initial)
     model = Model(
@@ -134,10 +138,7 @@ def build(
         step_size=parts.step_size.state(),
         margin=parts.margin.state(step_rule.initial),
         intercept=intercept.state(),
-        # ||f||^2 and <f, v> enter only multiplied by c, and only where a trace is kept
-        budget=parts.budget.state(
-            step_rule.trace_decay() if traced and model.regularization > 0.0 else None, dtype
-        ),
+        budget=parts.budget.state(_trace_decay(model) if stores_gram else None, dtype),
         dual=dual_fields(parts.update),
     )
     limit = parts.budget.limit()
@@ -154,6 +155,22 @@ def build(
         limit=limit,
         n_touched=n_touched,
     )
+
+
+def corrects_norms(parts: Parts, model: Model) -> bool:
+    """Whether ||f||^2 and <f, v> are kept true when a point is dropped."""
+    decay = _trace_decay(model)
+    return decay is not None and bool(parts.budget.keeps_gram(decay))
+
+
+def _trace_decay(model: Model) -> float | None:
+    """Of the step size; None where neither ||f||^2 nor <f, v> is used.
+
+    They enter only multiplied by c, and only where a trace is kept.
+    """
+    if not model.step_size.is_traced() or model.regularization == 0.0:
+        return None
+    return float(model.step_size.trace_decay())
 
 
 def _most_touched(parts: Parts, n_outputs: int) -> int:

@@ -3,28 +3,35 @@
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 from scipy import sparse
 
 from kernelstream.compiled import compiled
 from kernelstream.kernels import Kernel
 
-__all__ = ["STAGED_ROWS", "Memory", "Points", "SparsePoints", "as_sparse_rows"]
+__all__ = ["STAGED_ROWS", "Memory", "Points", "SparsePoints", "as_sparse_rows", "write_row"]
+
+
+@register_jitable
+def write_row(rows, slot, partner, share, x):
+    """Put the row x into a slot of `rows`, and merge points; below zero there is nothing to do."""
+    if partner >= 0:  # becomes a point between itself and what goes
+        for j in range(x.shape[0]):
+            goes = x[j] if slot < 0 else rows[slot, j]
+            rows[partner, j] = share * goes + (1.0 - share) * rows[partner, j]
+    if slot >= 0:
+        for j in range(x.shape[0]):
+            rows[slot, j] = x[j]
 
 
 @compiled
 def _write(rows, numbers, slots, partners, shares, X, x):
     merged = False
     for i in range(slots.shape[0]):
-        slot, partner, share = slots[i], partners[i], shares[i]
-        if partner >= 0:  # becomes a point between itself and what goes
-            merged = True
-            for j in range(X.shape[1]):
-                goes = X[i, j] if slot < 0 else rows[slot, j]
-                rows[partner, j] = share * goes + (1.0 - share) * rows[partner, j]
-        if slot >= 0:
-            for j in range(X.shape[1]):
-                rows[slot, j] = X[i, j]
-            numbers[slot] = x[i]
+        write_row(rows, slots[i], partners[i], shares[i], X[i])
+        merged = merged or partners[i] >= 0
+        if slots[i] >= 0:
+            numbers[slots[i]] = x[i]
     return merged
 
 

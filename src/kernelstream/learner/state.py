@@ -110,7 +110,10 @@ def n_bytes(fields: State, sizes: dict[str, int]) -> int:
 
 
 def check_values(state: State, fields: State, sizes: dict[str, int]) -> None:
-    """Refuse numbers that learning never leaves behind and that could do harm."""
+    """Refuse numbers that learning never leaves behind and that could do harm.
+
+    The arrays may have an axis in front, of many models.
+    """
     declared = (field for record in fields for field in record)
     for (name, array), field in zip(arrays(state), declared, strict=True):
         if array.dtype.kind == "f":  # within this no product of two of them overflows
@@ -120,8 +123,8 @@ def check_values(state: State, fields: State, sizes: dict[str, int]) -> None:
             sound = bool((array >= 0).all() and (array < limit).all())
         if not sound:
             raise ValueError(f"{name} has entries that make no sense")
-    p, q, _ = state.expansion.scale
-    sound = p >= SMALLEST_SCALE and (q == 0.0 or q >= SMALLEST_SCALE)
+    p, q = state.expansion.scale[..., 0], state.expansion.scale[..., 1]
+    sound = (p >= SMALLEST_SCALE).all() and ((q == 0.0) | (q >= SMALLEST_SCALE)).all()
     if not (sound and (state.step_size.eta > 0).all() and (state.expansion.size2 >= 0).all()):
         raise ValueError("a scale, a step size or a norm makes no sense")
 
