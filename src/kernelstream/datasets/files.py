@@ -5,6 +5,8 @@ import gzip
 import hashlib
 import io
 import os
+import sys
+import warnings
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -14,12 +16,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream import persistence
+from kernelstream.datasets.openml import OpenML
 
-__all__ = ["Arrays", "DatasetError", "Stored", "cache_folder", "checksum"]
+__all__ = ["Arrays", "DatasetError", "Stored", "checksum"]
 
 Arrays = dict[str, np.ndarray]
+_OWN_DIGEST = "checksum"  # in kept files: of another edition than ours, damage must show as well
 _UNREADABLE = (
-    OSError, EOFError, ValueError, KeyError, csv.Error, zlib.error, zipfile.BadZipFile,
+    OSError, EOFError, ValueError, TypeError, KeyError, csv.Error, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
 
 
@@ -28,92 +32,120 @@ class DatasetError(OSError):
 
 
 class Stored(NamedTuple):
-    """A data set that lies in a file: the arrays in it, and who can fetch them where it does not.
+    """A data set that lies in a file: its arrays, and where it is fetched from if there is no file.
 
-    `arrays` has each array's type and shape, `digest` what `checksum` says of them all.
+    `arrays` has each array's type and shape, `digest` the `checksum` of them all.
     """
 
     file: str
     arrays: dict[str, tuple[str, tuple[int, ...]]]
     digest: str
-    download: Callable[[], Arrays] | None = None
+    openml: OpenML | None = None
 
     def read(self, name: str, data: Any) -> Arrays:
         """The arrays, from the first folder that has the file, or fetched and then kept."""
         folders = _folders(data)
         for folder in folders.values():
-            for file in (self.file, self.kept_as()):
-                if (folder / file).exists():
-                    return self._checked(name, folder / file)
-        return self._fetched(name, folders)
+            for path in (folder / self.file, self._kept_in(folder)):
+                if path.exists():
+                    return self._from_file(name, path)
+        if self.openml is None:
+            raise DatasetError(f"the data set {name!r} is not there.\n{self._remedy(folders)}")
+        return self._fetched(name, self.openml, folders)
 
-    def kept_as(self) -> str:
-        """The file's name in the library's own folder, where every data set is an .npz file."""
-        return self.file.split(".")[0] + ".npz"
+    def _kept_in(self, folder: Path) -> Path:
+        """What is fetched becomes an .npz file, whatever others have it in."""
+        return folder / (self.file.split(".")[0] + ".npz")
 
-    def _checked(self, name: str, path: Path) -> Arrays:
+    def _from_file(self, name: str, path: Path) -> Arrays:
         try:
             found = _READERS[path.suffix](path)
         except _UNREADABLE as error:
             raise DatasetError(
-                f"{path} cannot be read ({error or type(error).__name__}): it is damaged or cut "
-                f"short. Put a whole copy of {name!r} there, or delete it."
+                f"{path} cannot be read ({_cause(error)}). If it is damaged or cut short, put a "
+                f"whole copy of the data set {name!r} there, or delete it."
             ) from None
         try:
-            return self.check(found)
+            arrays = self._typed(found)
+            if checksum(arrays) not in (self.digest, str(found.get(_OWN_DIGEST))):
+                raise ValueError("its arrays have the right shapes, but other content")
         except ValueError as error:
             raise DatasetError(
                 f"{path} is not the data set {name!r}: {error}. Replace it, or delete it."
             ) from None
+        return arrays
 
-    def check(self, found: Arrays) -> Arrays:
+    def _typed(self, found: Arrays) -> Arrays:
         """The declared arrays in their declared types, or a ValueError that says what differs."""
         missing = [array for array in self.arrays if array not in found]
         if missing:
-            raise ValueError(f"it has no array {missing[0]!r}, only {', '.join(found)}")
+            raise ValueError(f"it has no {missing[0]!r}, only {', '.join(found) or 'nothing'}")
         arrays = {
-            array: _typed(array, found[array], dtype) for array, (dtype, _) in self.arrays.items()
+            array: _as_type(array, found[array], dtype) for array, (dtype, _) in self.arrays.items()
         }
         for array, (_, shape) in self.arrays.items():
             if arrays[array].shape != shape:
-                raise ValueError(
-                    f"{array!r} has the shape {arrays[array].shape} in place of {shape}"
-                )
-        if checksum(arrays) != self.digest:
-            raise ValueError("its arrays have the right shapes, but other content")
+                raise ValueError(f"{array!r} has the shape {arrays[array].shape}, not {shape}")
         return arrays
 
-    def _fetched(self, name: str, folders: dict[str, Path]) -> Arrays:
-        raise DatasetError(self._what_is_missing(name, folders))
+    def _fetched(self, name: str, openml: OpenML, folders: dict[str, Path]) -> Arrays:
+        if sys.stderr.isatty():
+            print(f"Fetching {name} from OpenML, once; this may take minutes.", file=sys.stderr)
+        try:
+            arrays = self._typed(openml.fetch())
+        except Exception as error:  # network, server, format: whatever it is, the remedy is one
+            raise DatasetError(
+                f"the data set {name!r} is not there, and could not be fetched from OpenML "
+                f"({_cause(error)}).\n{self._remedy(folders)}"
+            ) from None
+        digest = checksum(arrays)
+        if digest != self.digest:
+            warnings.warn(
+                f"OpenML's copy of {name!r} has the right shape, but not the content that the "
+                "documented figures were measured on: expect others.", stacklevel=4,
+            )  # fmt: skip
+        path = self._kept_in(_own_folder())
+        try:
+            _keep({**arrays, _OWN_DIGEST: np.array(digest)}, path)
+        except OSError as error:
+            warnings.warn(
+                f"{path} cannot be written ({_cause(error)}): {name!r} will be fetched again next "
+                "time. Set $KERNELSTREAM_CACHE to a folder that can be written.", stacklevel=4,
+            )  # fmt: skip
+        return arrays
 
-    def _what_is_missing(self, name: str, folders: dict[str, Path]) -> str:
+    def _remedy(self, folders: dict[str, Path]) -> str:
         wanted = ", ".join(f"{array} {shape}" for array, (_, shape) in self.arrays.items())
-        looked = "\n".join(f"  {folder} ({origin})" for origin, folder in folders.items())
+        looked = "\n".join(
+            f"  {folder} ({origin}{'' if folder.is_dir() else '; there is no such folder'})"
+            for origin, folder in folders.items()
+        )
         return (
-            f"the data set {name!r} is not there.\n"
-            f"It is the file {self.file}, with the arrays {wanted}.\n"
-            f"Looked for it in\n{looked}\n"
+            f"It is the file {self.file}, with {wanted}.\nLooked for it in\n{looked}\n"
             "Put it into one of these folders, or set $KERNELSTREAM_DATA to the folder that has it."
         )
 
 
-def cache_folder() -> Path:
+def _own_folder() -> Path:
     """Where fetched data sets are kept."""
     chosen = os.environ.get("KERNELSTREAM_CACHE")
     home = os.environ.get("XDG_CACHE_HOME")
-    above = Path(chosen) if chosen else (Path(home) if home else Path("~/.cache").expanduser())
-    return above / "kernelstream" / "datasets"
+    return Path(chosen or home or "~/.cache").expanduser() / "kernelstream" / "datasets"
+
+
+def _cause(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _folders(data: Any) -> dict[str, Path]:
     """Every folder to look in, in order, and who named it."""
     named = {"data=": data, "$KERNELSTREAM_DATA": os.environ.get("KERNELSTREAM_DATA")}
     given = {origin: Path(folder).expanduser() for origin, folder in named.items() if folder}
-    return {**given, "the library's own": cache_folder()}
+    return {**given, "the library's own": _own_folder()}
 
 
 def _read_npz(path: Path) -> Arrays:
-    with np.load(path, allow_pickle=False) as file:
+    with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
         return {name: file[name] for name in file.files}
 
 
@@ -130,10 +162,10 @@ _READERS: dict[str, Callable[[Path], Arrays]] = {
 }  # fmt: skip
 
 
-def _typed(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
+def _as_type(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
     """The array in its declared type. Text, as tables have it, may become numbers."""
     if array.dtype.kind != "U" and not np.can_cast(array.dtype, dtype, "same_kind"):
-        raise ValueError(f"{name!r} has the type {array.dtype} in place of {dtype}")
+        raise ValueError(f"{name!r} has the type {array.dtype}, not {dtype}")
     return array.astype(dtype, copy=False)
 
 
@@ -157,7 +189,7 @@ def _number_bytes(array: np.ndarray) -> bytes:
     return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
-def keep(arrays: Arrays, path: Path) -> None:
+def _keep(arrays: Arrays, path: Path) -> None:
     """Write an .npz file in one go: it is whole, or not there."""
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)  # type: ignore[arg-type]

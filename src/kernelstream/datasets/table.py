@@ -8,6 +8,7 @@ from sklearn.datasets import load_digits
 
 from kernelstream.datasets.dataset import Dataset
 from kernelstream.datasets.files import Arrays, Stored
+from kernelstream.datasets.openml import OpenML, Table
 from kernelstream.parts import one_of
 
 __all__ = ["describe", "load", "names"]
@@ -120,6 +121,35 @@ def _office_fields(arrays: Arrays) -> dict[str, Any]:
     return _video(arrays, truth[rows] == 255, known[rows], rows)
 
 
+# --- from OpenML's tables to the arrays of our files ----------------------------------------------
+
+
+def _digit_table(n_train: int, to_pixels: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """Training rows stand before test rows, and labels may begin with 1 for the digit 0."""
+
+    def to_arrays(table: Table) -> Arrays:
+        X, y = to_pixels(table.X), table.y - table.y.min()
+        return {
+            "X_train": X[:n_train], "y_train": y[:n_train].astype(np.uint8),
+            "X_test": X[n_train:], "y_test": y[n_train:].astype(np.uint8),
+        }  # fmt: skip
+
+    return to_arrays
+
+
+def _thousandths(X: np.ndarray) -> np.ndarray:
+    """Gray levels of any range, from -1000 to 1000; the scanner knew 2001."""
+    return np.rint(2000 * (X - X.min()) / np.ptp(X) - 1000).astype(np.int16)
+
+
+def _boston_table(table: Table) -> Arrays:
+    return {**dict(zip(table.names, table.X.T, strict=True)), "MEDV": table.y}
+
+
+def _comp_activ_table(table: Table) -> Arrays:
+    return {"X": table.X, "y": table.y, "feature_names": np.array(table.names)}
+
+
 # --- the table ------------------------------------------------------------------------------------
 
 
@@ -152,6 +182,7 @@ _TABLE = {
             "usps.npz",
             _digit_arrays("int16", 7291, 2007, 256),
             "ea82d80531834f3999b18ad83b6567b4af82e41b4f6938e47960e85d73cb9ac3",
+            OpenML(41082, _digit_table(7291, _thousandths)),
         ),
         _usps_fields,
     ),
@@ -161,6 +192,7 @@ _TABLE = {
             "mnist.npz",
             _digit_arrays("uint8", 60000, 10000, 784),
             "718642823a97c098dbc2cf285b454c723cbca86a36072958be487fc8ebf13c28",
+            OpenML(554, _digit_table(60000, lambda X: X.astype(np.uint8))),
         ),
         _mnist_fields,
     ),
@@ -173,6 +205,7 @@ _TABLE = {
                 "CRIM ZN INDUS CHAS NOX RM AGE DIS RAD TAX PTRATIO B LSTAT MEDV", "float64", 506
             ),
             "83a27342ecbb6a5ac95cc19034eb931942be91d299f44586902795921d9aa8a1",
+            OpenML(531, _boston_table),
         ),
         _boston_fields,
     ),
@@ -185,6 +218,7 @@ _TABLE = {
                 "feature_names": ("str", (12,)),
             },
             "b46364581e8eee61c600d9d14f9d8094944dcd6462c2b611795824be1840c275",
+            OpenML(227, _comp_activ_table),
         ),
         _comp_activ_fields,
     ),
