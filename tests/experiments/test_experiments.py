@@ -10,6 +10,7 @@ from kernelstream.datasets import DatasetError
 from kernelstream.experiments import Check, Outcome, Row, all_experiments, experiment, find, names
 from kernelstream.experiments.files import read_all, write
 from kernelstream.experiments.page import write_page
+from kernelstream.experiments.papers import SOG
 from kernelstream.experiments.setting import Setting
 
 TOLD = {"seed": 0, "quick": True, "seconds": 0.1}
@@ -110,7 +111,7 @@ def registered(monkeypatch):
     def register(perform):
         perform.__module__ = "kernelstream.experiments.sog_made_up"
         experiment(
-            title="a <b> & c", paper="Somebody: Something. There 2000", figure="figure 0",
+            title="a <b> & c", paper=SOG, figure="figure 0",
             question="Is it?", parameters={"x": 1}, caption="'nothing'",
             draw=lambda figure, series: figure.subplots().plot(series["y"]),
         )(perform)  # fmt: skip
@@ -148,17 +149,22 @@ def test_one_that_fails_does_not_stop_the_others(registered, tmp_path, capsys):
     assert [report.experiment.name for report in read_all(tmp_path)] == ["ilk-drift"]
 
 
-@pytest.fixture
-def no_data(tmp_path, monkeypatch):
-    """Neither files nor a network."""
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    """What is not in a folder is not fetched by a test."""
     from kernelstream.datasets.openml import OpenML
 
     def fetch(self):
         raise OSError("no network")
 
-    monkeypatch.delenv("KERNELSTREAM_DATA", raising=False)
-    monkeypatch.setenv("KERNELSTREAM_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(OpenML, "fetch", fetch)
+
+
+@pytest.fixture
+def no_data(tmp_path, monkeypatch):
+    """A folder for the data, and nothing in it."""
+    monkeypatch.setenv("KERNELSTREAM_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("KERNELSTREAM_CACHE", str(tmp_path / "cache"))
 
 
 def test_without_data_a_quick_run_takes_other_digits_or_is_skipped(no_data, tmp_path, capsys):
@@ -169,6 +175,15 @@ def test_without_data_a_quick_run_takes_other_digits_or_is_skipped(no_data, tmp_
     assert "wipo_alpha_d_lsa100.npz" in shown  # which file, and where to put it
     (report,) = read_all(tmp_path)
     assert any("scikit-learn's digits" in note for note in report.outcome.notes)
+
+
+def test_a_quick_run_that_was_told_of_no_folder_fetches_nothing(no_data, monkeypatch):
+    monkeypatch.delenv("KERNELSTREAM_DATA")
+    setting = Setting(None, 0, quick=True)
+    setting.mnist()
+    assert "was not looked for: these are scikit-learn's digits" in setting.remarks[-1]
+    with pytest.raises(DatasetError, match="--data"):
+        setting.load("boston")
 
 
 def test_without_data_a_full_run_fails(no_data, tmp_path, capsys):

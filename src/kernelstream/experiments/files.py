@@ -55,8 +55,7 @@ def write(
         **circumstances,
         "series": outcome.series,
     }
-    text = json.dumps(content, indent=1, allow_nan=False, default=_plain, ensure_ascii=False)
-    (out / f"{experiment.name}.json").write_text(text + "\n", encoding="utf-8")
+    (out / f"{experiment.name}.json").write_text(_json(content), encoding="utf-8")
     (out / f"{experiment.name}.md").write_text(
         _markdown(experiment, outcome, circumstances), encoding="utf-8"
     )
@@ -94,6 +93,15 @@ _SURROUNDINGS: dict[str, Callable[[], Any]] = {
 
 def _surroundings() -> dict[str, Any]:
     return {name: found() for name, found in _SURROUNDINGS.items()}
+
+
+def _json(content: dict[str, Any]) -> str:
+    """A line for every entry, so that people can read it too."""
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(value, allow_nan=False, default=_plain)}"
+        for name, value in content.items()
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def _plain(value: Any) -> Any:

@@ -52,11 +52,16 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
     mistakes = {name: np.array(series["mistakes"][name]) for name in _SHOWN}
     for position, (name, found) in enumerate(mistakes.items()):
         error = found.std() / np.sqrt(len(found))
-        middle.bar(position, found.mean(), 0.6, color=GREY if "NORMA" in name else BLUE)
-        middle.errorbar(position, found.mean(), error, color="black", capsize=3)
-    lowest = min(found.mean() for found in mistakes.values())
-    middle.set_ylim(bottom=10 * np.floor(0.9 * lowest / 10))
-    middle.set_xticks(range(len(_SHOWN)), [name.replace(" ", "\n") for name in _SHOWN], fontsize=8)
+        colour = GREY if "NORMA" in name else BLUE
+        middle.errorbar(position, found.mean(), error, fmt="o", ms=8, color=colour, capsize=4)
+        middle.annotate(
+            f"{found.mean():.0f}", (position, found.mean()), xytext=(9, 0),
+            textcoords="offset points", va="center", fontsize=9,
+        )  # fmt: skip
+    middle.margins(x=0.12, y=0.1)
+    middle.set_xticks(
+        range(len(_SHOWN)), [name.replace("truncated ", "trunc.\n") for name in _SHOWN], fontsize=8
+    )
     middle.set(ylabel="mistakes, mean over trials")
     ends = [
         min(mistakes["ILK"].min(), mistakes["NORMA"].min()) - 4,
@@ -128,6 +133,8 @@ def run(setting: Setting) -> Outcome:
         "says that each learner was tuned. So were these, on other trials.",
         "The numbers of mistakes are in the range of the paper's figure, whose axis goes from 140 "
         "to 180. Dropping old points helps here: it is one more way to forget.",
+        "ILK and truncated NORMA are level. With c = 0.04 for NORMA, which was as good on the "
+        "trials that it was tuned on, ILK was ahead by 1.2 ± 0.8.",
     ]
     shown_X, shown_y = drifting_gaussians(n_rows, random_state=10_000 * setting.seed)
     series = {
@@ -140,8 +147,9 @@ def _fewer(mistakes: dict[str, list[int]], one: str, other: str) -> Check:
     """On average; the evidence has the difference with its standard error, trial by trial."""
     difference = np.array(mistakes[other]) - np.array(mistakes[one])
     error = difference.std() / np.sqrt(len(difference))
+    word = "fewer" if difference.mean() > 0 else "more"
     return Check(
         f"{one} makes fewer mistakes than {other}.",
         bool(difference.mean() > 0),
-        f"{difference.mean():.1f} ± {error:.1f} fewer",
+        f"{abs(difference.mean()):.1f} ± {error:.1f} {word}",
     )

@@ -31,6 +31,7 @@ def _sheet(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
 
 
 def _draw(figure: Any, series: dict[str, Any]) -> None:
+    figure.get_layout_engine().set(wspace=0.06)
     for axes, (title, images) in zip(figure.subplots(1, 3), series["images"].items(), strict=True):
         axes.imshow(_sheet(np.array(images), tuple(series["shape"])), cmap="gray_r")
         axes.set_title(title, fontsize=11)

@@ -1,6 +1,6 @@
 """The papers whose experiments these are."""
 
-__all__ = ["ISSPA", "NORMA", "SILK", "SOG", "SVMD"]
+__all__ = ["ISSPA", "NORMA", "PAPERS", "SILK", "SOG", "SVMD"]
 
 SVMD = (
     "S.V.N. Vishwanathan, N.N. Schraudolph, A.J. Smola: Step Size Adaptation in Reproducing Kernel "
@@ -16,3 +16,5 @@ SILK = (
     "with Kernels. NIPS 2006"
 )
 SOG = "Y. Engel, S. Mannor, R. Meir: Sparse Online Greedy Support Vector Regression. ECML 2002"
+
+PAPERS = [SVMD, ISSPA, NORMA, SILK, SOG]  # in the order in which their experiments are shown

@@ -1,11 +1,13 @@
 """Which experiments there are: each is found by its file."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernelstream.experiments.outcome import Outcome
+from kernelstream.experiments.papers import PAPERS
 from kernelstream.experiments.setting import Setting
 from kernelstream.parts import one_of
 
@@ -22,7 +24,7 @@ class Experiment:
         That of its file, with dashes.
     title : str
     paper, figure : str
-        Where the original is.
+        Where the original is: one of `papers.PAPERS`, and "figure 3" or the like.
     question : str
         What it answers, in one sentence.
     parameters : dict
@@ -97,11 +99,10 @@ def experiment(
 
 
 def all_experiments() -> list[Experiment]:
-    """Every experiment, in the order of the papers."""
-    order = ["svmd", "norma", "ilk", "silk", "sog"]
+    """Every experiment, in the order of the papers and of their figures."""
     return sorted(
         _EXPERIMENTS.values(),
-        key=lambda found: (order.index(found.name.split("-")[0]), found.name),
+        key=lambda found: (PAPERS.index(found.paper), re.findall(r"\d+", found.figure), found.name),
     )
 
 
@@ -112,7 +113,7 @@ def names() -> list[str]:
     --------
     >>> from kernelstream import experiments
     >>> experiments.names()[0]
-    'svmd-counting-multiclass'
+    'svmd-usps-binary'
     """
     return [found.name for found in all_experiments()]
 

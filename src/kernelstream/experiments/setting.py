@@ -1,5 +1,6 @@
 """What an experiment is given: data, a seed, how much to do, and whom to tell."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -80,7 +81,15 @@ class Setting:
         return np.random.default_rng(10_000 * self.seed + number)
 
     def load(self, name: str) -> Any:
-        """A data set, or a `DatasetError` that says how to get it."""
+        """A data set, or a `DatasetError` that says how to get it.
+
+        A quick run looks only where it was told to: fetching a data set is not quick.
+        """
+        if self.quick and not (self.data or os.environ.get("KERNELSTREAM_DATA")):
+            raise datasets.DatasetError(
+                f"the data set {name!r} was not looked for.\nA quick run fetches nothing: name the "
+                "folder that has it by --data or by $KERNELSTREAM_DATA."
+            )
         return datasets.load(name, self.data)
 
     def usps(self) -> Digits:

@@ -105,10 +105,10 @@ def run(setting: Setting) -> Outcome:
     ]
     notes = [
         "The paper gives mu and lambda only. The margin, c and the first step size are our "
-        "reading: with a fixed margin of 1 and c = 1 every row is a violation, f is a running "
-        "estimate of the density, and the step size says how fast that changes. With the nu-trick "
-        "in place of the fixed margin, the step size falls all the time and shows nothing of the "
-        "counter.",
+        "reading, after some hundred settings: with a fixed margin of 1 and c = 1 every row is a "
+        "violation, f is a running estimate of the density, and the step size says how fast that "
+        "changes. With the nu-trick in place of the fixed margin, and c = 1, the step size falls "
+        "all the time and shows nothing of the counter.",
         "While the step size is still on its way down from 1, the early events slow the fall at "
         "most.",
         "The sharpest peaks come just after 300 and after 3,300, when the ones arrive in the "

