@@ -129,9 +129,9 @@ def run(setting: Setting) -> Outcome:
     ]
     notes = [
         "The paper's learning rate is not given; its rule here takes the best step along the "
-        "gradient at every row. On most splits that comes close to the paper's figure, on some it "
-        "is far from done after one pass. `sog-svr` goes to the minimum over all rows so far "
-        "instead (docs/dictionary.md).",
+        "gradient at every row. On some splits that reaches the paper's figure, on others it is "
+        "far from done after one pass. `sog-svr` goes to the minimum over all rows so far instead "
+        "(docs/dictionary.md).",
         "10 splits in place of the paper's 50.",
     ]
     each_split = {label: [score.error for score in scores] for label, scores in found.items()}
