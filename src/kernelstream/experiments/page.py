@@ -217,7 +217,8 @@ td, th { padding: .32rem .9rem .32rem 0; border-bottom: 1px solid var(--line);
   padding-left: 1rem; }
 .figures td:nth-child(2) { color: var(--soft); }
 .marks { white-space: nowrap; }
-.yes, .no { display: inline-block; width: 1.2em; font: 700 .95em system-ui, sans-serif; }
+.yes, .no { display: inline-block; width: 1.2em; text-indent: 0;
+  font: 700 .95em system-ui, sans-serif; }
 .yes { color: var(--good); }
 .no { color: var(--bad); }
 ul { padding-left: 1.2rem; margin-top: .2rem; }
