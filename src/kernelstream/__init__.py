@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernelstream import (
         budgets,
+        datasets,
         kernels,
         label_kernels,
         margins,
@@ -42,9 +43,8 @@ _HOME = {
     "prequential": "evaluate",
 }
 _MODULES = [
-    "budgets", "kernels", "label_kernels", "margins", "presets", "step_sizes", "streams", "updates",
-    "vision",
-    "vision",
+    "budgets", "datasets", "kernels", "label_kernels", "margins", "presets",
+    "step_sizes", "streams", "updates", "vision",
 ]  # fmt: skip
 
 __all__ = [
@@ -58,6 +58,7 @@ __all__ = [
     "PrequentialResult",
     "__version__",
     "budgets",
+    "datasets",
     "kernels",
     "label_kernels",
     "load",

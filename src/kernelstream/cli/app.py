@@ -223,3 +223,40 @@ def video(
             f"{done['frames a second']:.0f} a second, {done['foreground']:.1%} foreground: {out}",
             err=True,
         )
+
+
+@app.command()
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Experiments by name, or all.", show_default=False)
+    ] = None,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="Show what there is, and stop.")
+    ] = False,
+    data: Annotated[
+        Path | None, typer.Option(help="A folder to look for the data in first.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="The folder for pictures, tables and the page of them all.")
+    ] = Path("kernelstream-results"),
+    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Seconds in place of minutes, on a part of the data.")
+    ] = False,
+) -> None:
+    """The papers' experiments, run again: pictures, tables, and results.html with them all.
+
+    Exit code 1: an experiment could not be run. A statement of a paper that does not hold here is
+    no failure; it is shown as such.
+    """
+    from rich.console import Console
+
+    from kernelstream.cli import reproduce as work
+
+    if show_list:
+        work.list_experiments(Console())
+        return
+    with _errors_as_messages():
+        done = work.reproduce(work.chosen(names or []), data, out, seed, quick)
+    if not done:
+        raise typer.Exit(1)

@@ -14,7 +14,7 @@ from rich.table import Table
 from sklearn.datasets import load_digits
 
 import kernelstream as ks
-from kernelstream.cli.drawing import BLUE, GREY, ORANGE, tidy
+from kernelstream.drawing import BLUE, GREY, ORANGE, tidy
 
 __all__ = ["run"]
 

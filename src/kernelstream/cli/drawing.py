@@ -1,4 +1,4 @@
-"""Plots of the command line."""
+"""The plot of a run."""
 
 from pathlib import Path
 from typing import Any
@@ -9,16 +9,9 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-__all__ = ["BLUE", "GREY", "ORANGE", "draw_run", "tidy"]
+from kernelstream.drawing import BLUE, GREY, ORANGE, tidy
 
-BLUE, ORANGE, GREY = "#0b6e99", "#e07a1f", "#8a8a8a"
-
-
-def tidy(*plots: Any) -> None:
-    """The look that all plots share."""
-    for axes in plots:
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.grid(alpha=0.25)
+__all__ = ["draw_run"]
 
 
 def draw_run(progress: Any, task: str, path: Path) -> None:

@@ -1,0 +1,27 @@
+"""The papers' experiments, each of them a file of this folder.
+
+An experiment is a function that takes a `Setting` (data, seed, how much to do) and gives an
+`Outcome` (series, table, checks, notes), with the decorator `experiment`, which says what it is and
+how its series are drawn. It is found by itself, here, on the command line and in the tests, by the
+name of its file: ``svmd_switch.py`` is run by ``kernelstream reproduce svmd-switch``.
+
+>>> from kernelstream import experiments
+>>> outcome = experiments.find("ilk-drift").run(quick=True)
+>>> outcome.rows[0].quantity
+'ILK, mistakes in 2,000 rows'
+"""
+
+import importlib
+import pkgutil
+
+from kernelstream.experiments.outcome import Check, Outcome, Row
+from kernelstream.experiments.registry import Experiment, all_experiments, experiment, find, names
+from kernelstream.experiments.setting import Setting
+
+__all__ = [
+    "Check", "Experiment", "Outcome", "Row", "Setting", "all_experiments", "experiment", "find",
+    "names",
+]  # fmt: skip
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
