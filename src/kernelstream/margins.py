@@ -1,7 +1,8 @@
 """How much is enough?
 
 The margin of hinge and novelty losses, epsilon or sigma in regression: fixed, or moved by the
-nu-trick so that a share nu of the rows violates it.
+nu-trick so that a share nu of the rows violates it. Two learners bring margins of their own: one
+that shrinks (ALMA), and one that is a distance (Ballseptron).
 """
 
 import math
@@ -11,7 +12,7 @@ from numba.extending import register_jitable
 
 from kernelstream.parts import Field, Part, number, one_of, rule
 
-__all__ = ["Fixed", "MarginState", "Nu", "as_margin"]
+__all__ = ["Ball", "Fixed", "MarginState", "Nu", "Shrinking", "as_margin"]
 
 
 class MarginState(NamedTuple):
@@ -28,6 +29,9 @@ class FixedRule(NamedTuple):
 
     initial: float
     first_step: float
+
+    def current_margin(self, margin_state, norm2):
+        return margin_state.epsilon[0]
 
     def adapt_margin(self, margin_state, step_size, n_seen, direction, violated, weight):
         return
@@ -58,6 +62,9 @@ class RelativeRule(NamedTuple):
     first_step: float
     nu: float
 
+    def current_margin(self, margin_state, norm2):
+        return margin_state.epsilon[0]
+
     def adapt_margin(self, margin_state, step_size, n_seen, direction, violated, weight):
         move = self.first_step * direction * weight * _excess(violated, self.nu)
         margin_state.epsilon[0] = _scaled(margin_state.epsilon[0], move, self.initial)
@@ -70,6 +77,9 @@ class PaperRule(NamedTuple):
     initial: float
     first_step: float
     nu: float
+
+    def current_margin(self, margin_state, norm2):
+        return margin_state.epsilon[0]
 
     def adapt_margin(self, margin_state, step_size, n_seen, direction, violated, weight):
         epsilon, trace = margin_state.epsilon[0], margin_state.trace[0]
@@ -92,6 +102,9 @@ class LinearRule(NamedTuple):
     first_step: float
     nu: float
 
+    def current_margin(self, margin_state, norm2):
+        return margin_state.epsilon[0]
+
     def adapt_margin(self, margin_state, step_size, n_seen, direction, violated, weight):
         trace = margin_state.trace[0]
         gradient = -direction * weight * _excess(violated, self.nu)
@@ -100,6 +113,37 @@ class LinearRule(NamedTuple):
         margin_state.eta[0] = eta
         limit = _LARGEST * self.initial
         margin_state.epsilon[0] = min(max(margin_state.epsilon[0] - eta * gradient, -limit), limit)
+
+
+@rule
+class ShrinkingRule(NamedTuple):
+    """``eps_k = initial / sqrt(k)``, where k - 1 rows have violated it so far."""
+
+    initial: float
+    first_step: float
+
+    def current_margin(self, margin_state, norm2):
+        return margin_state.epsilon[0]
+
+    def adapt_margin(self, margin_state, step_size, n_seen, direction, violated, weight):
+        if violated:
+            ratio = margin_state.epsilon[0] / self.initial
+            margin_state.epsilon[0] /= math.sqrt(1.0 + ratio * ratio)
+
+
+@rule
+class BallRule(NamedTuple):
+    """``radius ||f||``: a row is this far from where the score is zero."""
+
+    initial: float
+    first_step: float
+    radius: float
+
+    def current_margin(self, margin_state, norm2):
+        return self.radius * math.sqrt(norm2)
+
+    def adapt_margin(self, margin_state, step_size, n_seen, direction, violated, weight):
+        return
 
 
 _RULES = {"relative": RelativeRule, "paper": PaperRule, "linear": LinearRule}
@@ -202,6 +246,62 @@ class Nu(_Margin):
         own = {"relative": 0.3, "paper": 1.0, "linear": first_step}[self.rule]
         step = own if self.step is None else float(self.step)
         return _RULES[self.rule](float(self.initial), step, float(self.nu))
+
+
+class Shrinking(_Margin):
+    """A margin that shrinks whenever it is violated: ``initial / sqrt(k)`` at the k-th violation.
+
+    ALMA's; `updates.ALMA` brings it.
+
+    Parameters
+    ----------
+    initial : float, default=1.0
+
+    Examples
+    --------
+    >>> from kernelstream.margins import Shrinking
+    >>> Shrinking(2.0)
+    Shrinking(initial=2.0)
+    """
+
+    def __init__(self, initial: float = 1.0):
+        self.initial = initial
+        self.check()
+
+    def check(self) -> None:
+        number("initial", self.initial, above=0)
+
+    def to_rule(self, first_step: float) -> ShrinkingRule:
+        self.check()
+        return ShrinkingRule(float(self.initial), 0.0)
+
+
+class Ball(_Margin):
+    """A margin in the units of the kernel's space: ``radius ||f||``.
+
+    Ballseptron's; `updates.Ballseptron` brings it.
+
+    Parameters
+    ----------
+    radius : float, default=0.1
+
+    Examples
+    --------
+    >>> from kernelstream.margins import Ball
+    >>> Ball(0.1)
+    Ball(radius=0.1)
+    """
+
+    def __init__(self, radius: float = 0.1):
+        self.radius = radius
+        self.check()
+
+    def check(self) -> None:
+        number("radius", self.radius, at_least=0)
+
+    def to_rule(self, first_step: float) -> BallRule:
+        self.check()
+        return BallRule(0.0, 0.0, float(self.radius))
 
 
 def as_margin(margin: Any, nu: Any, default: float | Nu) -> Any:

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from kernelstream.budgets import Independent, LeastLoss, SmallestOut, Unbounded
+from kernelstream.budgets import Independent, LeastLoss, OldestOut, SmallestOut, Unbounded
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
 from kernelstream.parts import one_of
-from kernelstream.step_sizes import Constant, SqrtDecay, smd_for
-from kernelstream.updates import Dual, Implicit
+from kernelstream.step_sizes import Constant, InverseDecay, SqrtDecay, smd_for
+from kernelstream.updates import ALMA, LASVM, Adatron, Ballseptron, Dual, Implicit
 
-__all__ = ["make", "names", "tasks"]
+__all__ = ["description", "make", "names", "tasks"]
 
 
 class Preset(NamedTuple):
@@ -26,6 +26,14 @@ def _dictionary(loss: str, update: Dual) -> Callable[[str], dict[str, Any]]:
     return lambda task: {
         "fit_intercept": True, "loss": loss, "update": update, "step_size": Constant(1.0),
         "budget": Independent(0.01), "regularization": 0.01,
+    }  # fmt: skip
+
+
+def _perceptron(**more: Any) -> Callable[[str], dict[str, Any]]:
+    """Steps of length one on mistakes; every point is kept."""
+    return lambda task: {
+        "loss": "perceptron", "step_size": Constant(1.0), "regularization": 0.0,
+        "budget": Unbounded(), **more,
     }  # fmt: skip
 
 
@@ -107,6 +115,60 @@ _PRESETS = {
         _dictionary("hinge", Dual()),
         ("classifier",),
     ),
+    "perceptron": Preset(
+        "kernel perceptron (Rosenblatt 1958; Freund and Schapire 1999)",
+        OldestOut,
+        _perceptron(),
+        ("classifier",),
+    ),
+    "averaged-perceptron": Preset(
+        "perceptron that predicts by the average of all its models (Freund and Schapire 1999)",
+        OldestOut,
+        _perceptron(predictor="averaged"),
+        ("classifier",),
+    ),
+    "voted-perceptron": Preset(
+        "perceptron that predicts by the vote of all its models (Freund and Schapire 1999)",
+        OldestOut,
+        _perceptron(predictor="voted"),
+        ("classifier",),
+    ),
+    "ballseptron": Preset(
+        "perceptron with the worst point of a ball around the row (Shalev-Shwartz, Singer 2005)",
+        OldestOut,
+        _perceptron(update=Ballseptron()),
+        ("classifier",),
+    ),
+    "alma": Preset(
+        "approximate large margin algorithm: decreasing steps in the unit ball (Gentile 2001)",
+        OldestOut,
+        lambda task: {"update": ALMA(), "step_size": Constant(1.0), "budget": Unbounded()},
+        ("classifier",),
+    ),
+    "pegasos": Preset(
+        "SVM by steps that fall as 1 / (c t) (Shalev-Shwartz and others 2011)",
+        OldestOut,
+        lambda task: {
+            "step_size": InverseDecay(), "regularization": 1e-4, "budget": Unbounded(),
+        },
+    ),
+    "adatron": Preset(
+        "Kernel-Adatron: the largest margin, in several passes (Friess and others 1998); fit only",
+        None,
+        lambda task: {
+            "update": Adatron(), "budget": Unbounded(), "regularization": 1.0, "C": 100.0,
+            "n_epochs": 100,
+        },
+        ("classifier",),
+    ),
+    "lasvm": Preset(
+        "the SVM's own problem on an active set, online (Bordes and others 2005); fit only",
+        None,
+        lambda task: {
+            "update": LASVM(), "budget": Unbounded(), "regularization": 1.0, "fit_intercept": True,
+        },
+        ("classifier",),
+    ),
 }  # fmt: skip
 
 _TASKS = {
@@ -121,6 +183,11 @@ def tasks(preset: str) -> tuple[str, ...]:
     return _PRESETS[one_of("preset", preset, names())].tasks
 
 
+def description(preset: str) -> str:
+    """What a preset is, in a line."""
+    return _PRESETS[one_of("preset", preset, names())].description
+
+
 def names() -> list[str]:
     """The names of the presets.
 
@@ -129,7 +196,8 @@ def names() -> list[str]:
     >>> import kernelstream as ks
     >>> ks.presets.names()  # doctest: +NORMALIZE_WHITESPACE
     ['svmd', 'svmd-single-step', 'norma', 'ilk', 'silk', 'silk-md', 'pa', 'svrseq',
-     'sog-svr', 'sog-svr-paper', 'sog-svc']
+     'sog-svr', 'sog-svr-paper', 'sog-svc', 'perceptron', 'averaged-perceptron',
+     'voted-perceptron', 'ballseptron', 'alma', 'pegasos', 'adatron', 'lasvm']
     """
     return list(_PRESETS)
 

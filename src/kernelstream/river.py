@@ -151,7 +151,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         self, kernel: Any = "rbf", gamma: float | None = None, loss: str = "hinge",
         label_structure: Any = None, margin: Any = 1.0, nu: float | None = None,
         step_size: Any = "smd", update: Any = "explicit", budget: Any = 512, C: float = 1.0,
-        regularization: float | None = None, fit_intercept: bool = False,
+        regularization: float | None = None, fit_intercept: bool = False, predictor: str = "last",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -165,6 +165,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         self.C = C
         self.regularization = regularization
         self.fit_intercept = fit_intercept
+        self.predictor = predictor
         self._begin()
 
     @property

@@ -12,7 +12,16 @@ from numba.extending import register_jitable
 
 from kernelstream.parts import Field, Part, number, one_of, rule
 
-__all__ = ["SMD", "Constant", "SqrtDecay", "StepState", "as_step_size", "note_drift", "smd_for"]
+__all__ = [
+    "SMD",
+    "Constant",
+    "InverseDecay",
+    "SqrtDecay",
+    "StepState",
+    "as_step_size",
+    "note_drift",
+    "smd_for",
+]
 
 
 class StepState(NamedTuple):
@@ -82,6 +91,29 @@ class SqrtDecayRule(NamedTuple):
 
 
 @rule
+class InverseDecayRule(NamedTuple):
+    """A step that falls as time."""
+
+    initial: float
+    tau: float
+
+    def next_step(self, first, eta, n_seen, correlation):
+        return first * self.tau / (self.tau + n_seen)
+
+    def next_mean_loss(self, mean_loss, loss, n_seen):
+        return mean_loss
+
+    def unit(self, mean_loss):
+        return 1.0
+
+    def is_traced(self):
+        return False
+
+    def trace_decay(self):
+        return 0.0
+
+
+@rule
 class SMDRule(NamedTuple):
     """A step that descends the loss's gradient with respect to its own logarithm."""
 
@@ -112,6 +144,10 @@ class SMDRule(NamedTuple):
 
 class _StepSize(Part):
     initial: float
+
+    def for_regularization(self, c: float) -> "_StepSize":
+        """The same with all its numbers, where some come from the regularization."""
+        return self
 
     def state(self) -> StepState:
         return StepState(
@@ -178,6 +214,53 @@ class SqrtDecay(_StepSize):
     def to_rule(self) -> SqrtDecayRule:
         self.check()
         return SqrtDecayRule(float(self.initial), float(self.tau))
+
+
+class InverseDecay(_StepSize):
+    """A schedule ``eta_t = initial * tau / (tau + t)`` with t = 0, 1, ...; Pegasos' by default.
+
+    Parameters
+    ----------
+    initial : float or None, default=None
+        The first step size. None: ``1 / (tau c)`` with the regularization c, which makes the
+        schedule ``1 / (c (tau + t))``.
+    tau : float, default=2
+
+    References
+    ----------
+    Shalev-Shwartz, Singer, Srebro, Cotter: Pegasos: Primal Estimated Sub-Gradient Solver for SVM.
+    Mathematical Programming 127, 2011.
+
+    Examples
+    --------
+    >>> from kernelstream.step_sizes import InverseDecay
+    >>> InverseDecay().for_regularization(0.01)
+    InverseDecay(initial=50.0, tau=2)
+    """
+
+    def __init__(self, initial: float | None = None, tau: float = 2):
+        self.initial = initial  # type: ignore[assignment]
+        self.tau = tau
+        self.check()
+
+    def check(self) -> None:
+        if self.initial is not None:
+            number("initial", self.initial, above=0)
+        number("tau", self.tau, above=0)
+
+    def for_regularization(self, c: float) -> "InverseDecay":
+        if self.initial is not None:
+            return self
+        if c == 0.0:
+            raise ValueError(
+                "InverseDecay takes its first step from the regularization, which is 0: give "
+                "regularization=1e-4, say, or InverseDecay(initial=...)."
+            )
+        return InverseDecay(1.0 / (self.tau * c), self.tau)
+
+    def to_rule(self) -> InverseDecayRule:
+        self.check()
+        return InverseDecayRule(float(self.initial), float(self.tau))
 
 
 class SMD(_StepSize):

@@ -5,17 +5,22 @@ An update turns the loss at the current row into a move of f, of its trace v and
     f <- keep f + alpha . k(x, .)
     v <- keep_v v + cross f + beta . k(x, .)
 
-It answers ``(keep, keep_v, cross)`` and writes the rest into a `Move`; the loop does what remains,
-the same way for every update. `touches_all` tells whether a step may give a coefficient to outputs
-that the loss's gradient leaves alone.
+It answers ``(eta, keep, keep_v, cross)``, eta being the step that it took, and writes the rest into
+a `Move`; the loop does what remains, the same way for every update. `touches_all` tells whether a
+step may give a coefficient to outputs that the loss's gradient leaves alone, `uses_norm` whether it
+looks at ||f||, which must then stay true when points are dropped.
 """
 
 import math
 from typing import Any, NamedTuple
 
-from kernelstream.parts import Field, Part, number, one_of, rule
+from kernelstream.parts import SLACK, Field, Part, number, one_of, rule
 
 __all__ = [
+    "ALMA",
+    "LASVM",
+    "Adatron",
+    "Ballseptron",
     "Dual",
     "DualRule",
     "DualState",
@@ -23,6 +28,7 @@ __all__ = [
     "Implicit",
     "Move",
     "Row",
+    "SequentialRule",
     "as_update",
     "dual_fields",
 ]
@@ -44,6 +50,7 @@ class Row(NamedTuple):
     b_trace: Any
     xi: Any  # gradient at f, weighted
     chi: Any  # curvature at f times the slope v + b_trace, weighted
+    norm2: Any  # ||f||^2
 
 
 class Move(NamedTuple):
@@ -78,7 +85,7 @@ class ExplicitRule(NamedTuple):
             out.alpha[k] = 0.0 - eta * row.xi[k]  # (32)
             out.beta[k] = 0.0 - eta * (row.xi[k] + decay * row.chi[k])  # (42)
         keep = 1.0 - eta * c  # (28)
-        return keep, keep * decay, -eta * c  # (35)
+        return eta, keep, keep * decay, -eta * c  # (35)
 
     def move_intercept(
         self, intercept, intercept_state, step_size, n_seen, row, out, unit, rho, eta
@@ -123,7 +130,7 @@ class ImplicitRule(NamedTuple):
                 out.beta[k] -= weight_f * row.chi[k]
         else:
             row.chi[:] = 0.0
-        return keep, keep_v, cross
+        return eta, keep, keep_v, cross
 
     def move_intercept(
         self, intercept, intercept_state, step_size, n_seen, row, out, unit, rho, eta
@@ -138,7 +145,83 @@ class ImplicitRule(NamedTuple):
             intercept_state.eta[k] = eta
 
 
-class Explicit(Part):
+@rule
+class ALMARule(NamedTuple):
+    """A perceptron step of length ``sqrt(2 / k)``, then back into the unit ball.
+
+    k - 1 corrections came before, which the margin tells: it is ``scale R / sqrt(k)``. Rows have
+    the norm R, one, or sqrt(2) where two labels' scores are compared.
+    """
+
+    scale: float
+
+    def largest_step(self, c, rho, k_xx, with_intercept):
+        return math.inf
+
+    def move(self, loss, row, eta, c, decay, traced, with_intercept, out):
+        radius2 = 1.0 if row.xi.shape[0] == 1 else 2.0
+        taken = math.sqrt(2.0 / radius2) * row.margin / self.scale
+        norm2, corrected = row.norm2, False
+        for k in range(row.xi.shape[0]):
+            out.alpha[k] = 0.0 - taken * row.xi[k] / math.sqrt(radius2)
+            norm2 += out.alpha[k] * (2.0 * row.f[k] + row.k_xx * out.alpha[k])
+            corrected = corrected or row.xi[k] != 0.0
+        keep = 1.0 / math.sqrt(max(norm2, 1.0)) if corrected else 1.0
+        for k in range(row.xi.shape[0]):
+            out.alpha[k] *= keep
+            out.beta[k] = 0.0
+        return taken, keep, 0.0, 0.0
+
+    def move_intercept(
+        self, intercept, intercept_state, step_size, n_seen, row, out, unit, rho, eta
+    ):
+        return
+
+
+@rule
+class BallseptronRule(NamedTuple):
+    """A perceptron step with the row, or with the worst point of the ball around it."""
+
+    radius: float
+
+    def largest_step(self, c, rho, k_xx, with_intercept):
+        return math.inf
+
+    def move(self, loss, row, eta, c, decay, traced, with_intercept, out):
+        ahead, size = 0.0, row.weight
+        for k in range(row.xi.shape[0]):
+            out.alpha[k] = 0.0 - eta * row.xi[k]
+            out.beta[k] = 0.0
+            ahead -= row.xi[k] * row.f[k]
+            size += abs(row.xi[k] * row.f[k])
+        keep = 1.0
+        if (
+            ahead > SLACK * size
+        ):  # right, but the ball is not: x - y radius f / ||f|| takes its part
+            keep = max(0.0, 1.0 - eta * row.weight * self.radius / math.sqrt(row.norm2))
+        return eta, keep, 0.0, 0.0
+
+    def move_intercept(
+        self, intercept, intercept_state, step_size, n_seen, row, out, unit, rho, eta
+    ):
+        return
+
+
+@rule
+class SequentialRule(NamedTuple):
+    """Nothing for the loop: `learner.sequential` and `learner.lasvm` revisit rows in `fit`."""
+
+    unused: bool = False
+
+
+class _Update(Part):
+    uses_norm = False
+
+    def touches_all(self) -> bool:
+        return False
+
+
+class Explicit(_Update):
     """Explicit gradient steps, ``f <- (1 - eta c) f - eta xi k(x, .)`` (28).
 
     Examples
@@ -148,14 +231,11 @@ class Explicit(Part):
     Explicit()
     """
 
-    def touches_all(self) -> bool:
-        return False
-
     def to_rule(self) -> ExplicitRule:
         return ExplicitRule()
 
 
-class Implicit(Part):
+class Implicit(_Update):
     """Implicit steps: the gradient is taken where the step arrives.
 
     ``f <- argmin 1/2 ||f' - f||^2 + eta (c/2 ||f'||^2 + C l(f'))``, which is
@@ -228,7 +308,7 @@ class DualRule(NamedTuple):
     box: float  # zero: none
 
 
-class Dual(Part):
+class Dual(_Update):
     """Updates of all coefficients at once, over a dictionary of points (SOG-SVR and beyond).
 
     For regression, and for classification as regression on the labels. With the budget
@@ -290,11 +370,166 @@ class Dual(Part):
         return DualRule(self.direction == "newton", float(self.step or 0.0), float(self.box or 0.0))
 
 
+class ALMA(_Update):
+    """The approximate large margin algorithm, ALMA_2: perceptron steps inside the unit ball.
+
+    A row is corrected where its margin is at most ``(1 - alpha) B / sqrt(k)``, with
+    ``B = sqrt(8) / alpha``, at the k-th correction:
+    ``f <- f + sqrt(2 / k) y k(x, .)``, then ``f <- f / max(1, ||f||)``. Rows have unit length: a
+    kernel with another diagonal is normalized.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1), default=0.9
+        How much of the largest margin may be given up: where labels can be separated by a margin
+        gamma, at most ``2 / gamma^2 (2 / alpha - 1)^2 + 8 / alpha - 4`` corrections are made, and
+        passing over the rows until none is left gives a margin of (1 - alpha) gamma.
+
+    References
+    ----------
+    Gentile: A New Approximate Maximal Margin Classification Algorithm. JMLR 2, 2001.
+
+    Examples
+    --------
+    >>> from kernelstream.updates import ALMA
+    >>> ALMA()
+    ALMA(alpha=0.9)
+    """
+
+    uses_norm = True
+
+    def __init__(self, alpha: float = 0.9):
+        self.alpha = alpha
+        self.check()
+
+    def check(self) -> None:
+        number("alpha", self.alpha, above=0, below=1)
+
+    def first_margin(self) -> float:
+        """(1 - alpha) B."""
+        return (1.0 - self.alpha) * math.sqrt(8.0) / self.alpha
+
+    def to_rule(self) -> ALMARule:
+        self.check()
+        return ALMARule(self.first_margin())
+
+
+class Ballseptron(_Update):
+    """The Ballseptron: a perceptron that also learns from rows whose ball crosses the boundary.
+
+    A mistake is a perceptron's, ``f <- f + y k(x, .)``. A row that is right, but closer to the
+    boundary than the radius r, gives its worst neighbour within r:
+    ``f <- (1 - r / ||f||) f + y k(x, .)``.
+
+    Parameters
+    ----------
+    radius : float, default=0.02
+        r, in the units of the kernel's space, where rows have the length sqrt(k(x, x)). Where
+        labels can be separated by a margin gamma > r, m mistakes and n other steps satisfy
+        ``(m gamma + n (gamma - r))^2 <= m R^2 + n (R^2 + r^2)``, R the length of the longest row.
+
+    References
+    ----------
+    Shalev-Shwartz, Singer: A New Perspective on an Old Perceptron Algorithm. COLT 2005.
+
+    Examples
+    --------
+    >>> from kernelstream.updates import Ballseptron
+    >>> Ballseptron(0.05)
+    Ballseptron(radius=0.05)
+    """
+
+    uses_norm = True
+
+    def __init__(self, radius: float = 0.02):
+        self.radius = radius
+        self.check()
+
+    def check(self) -> None:
+        number("radius", self.radius, at_least=0)
+
+    def to_rule(self) -> BallseptronRule:
+        self.check()
+        return BallseptronRule(float(self.radius))
+
+
+class Adatron(_Update):
+    """Kernel-Adatron: several passes, in each a step on every row's own coefficient. `fit` only.
+
+    ``alpha_i <- max(0, alpha_i + (1 - y_i f(x_i)) / k(x_i, x_i))``, at most C over the
+    regularization. It converges to the largest margin, with C to the support
+    vector machine without intercept; ``fit_intercept=True`` adds one to the kernel. With more than
+    two classes each is learned against the rest.
+
+    References
+    ----------
+    Friess, Cristianini, Campbell: The Kernel-Adatron Algorithm. ICML 1998.
+
+    Examples
+    --------
+    >>> from kernelstream.updates import Adatron
+    >>> Adatron()
+    Adatron()
+    """
+
+    def touches_all(self) -> bool:
+        return True
+
+    def to_rule(self) -> SequentialRule:
+        return SequentialRule()
+
+
+class LASVM(_Update):
+    """LASVM: the support vector machine's own problem, solved online on an active set. `fit` only.
+
+    PROCESS takes in a row that violates the optimality conditions, with the point that it
+    contradicts most; REPROCESS takes a step on the worst pair of the active set,
+    ``alpha_i += s, alpha_j -= s`` with ``s = (g_i - g_j) / (k_ii + k_jj - 2 k_ij)`` inside the box,
+    and drops points without a coefficient. At the end, REPROCESS until no pair violates more than
+    the tolerance. With more than two classes each is learned against the rest.
+
+    Parameters
+    ----------
+    tolerance : float, default=0.001
+        How much the gradients of a pair may differ at the end.
+    cache_mb : float, default=256
+        Memory for kernel values.
+
+    References
+    ----------
+    Bordes, Ertekin, Weston, Bottou: Fast Kernel Classifiers with Online and Active Learning.
+    JMLR 6, 2005.
+
+    Examples
+    --------
+    >>> from kernelstream.updates import LASVM
+    >>> LASVM(tolerance=0.01)
+    LASVM(cache_mb=256, tolerance=0.01)
+    """
+
+    def __init__(self, tolerance: float = 0.001, cache_mb: float = 256):
+        self.tolerance = tolerance
+        self.cache_mb = cache_mb
+        self.check()
+
+    def check(self) -> None:
+        number("tolerance", self.tolerance, above=0)
+        number("cache_mb", self.cache_mb, above=0)
+
+    def touches_all(self) -> bool:
+        return True
+
+    def to_rule(self) -> SequentialRule:
+        self.check()
+        return SequentialRule()
+
+
 _BY_NAME = {"explicit": Explicit, "implicit": Implicit}
 
 
 def as_update(update: Any) -> Any:
     """An update part from its name or itself."""
-    if isinstance(update, Explicit | Implicit | Dual):
+    if isinstance(update, _Update):
+        update.check()
         return update
     return _BY_NAME[one_of("update", update, list(_BY_NAME))]()

@@ -90,8 +90,8 @@ def learn_row(learner: Learner, X: Any, y: float) -> None:
         raise BadRow(0, TOO_LARGE_A_STEP)
 
 
-def scores(learner: Learner, X: Any) -> np.ndarray:
-    """The scores f(x) + b of every row, of shape (rows, outputs)."""
+def scores(learner: Learner, X: Any, readout: Any = predict.scores) -> np.ndarray:
+    """The scores of every row, of shape (rows, outputs); `readout` makes them of kernel values."""
     result = np.empty((X.shape[0], learner.n_outputs))
     numbers = learner.points.kernel.numbers(X)
     refuse_large(learner, X, numbers)
@@ -100,7 +100,7 @@ def scores(learner: Learner, X: Any) -> np.ndarray:
         piece = X[rows]
         block = np.empty((learner.n_points, piece.shape[0]), learner.dtype)
         learner.points.block(learner.n_points, piece, numbers[rows], block)
-        result[rows] = predict.scores(learner.state, block)
+        result[rows] = readout(learner.state, block)
     return result
 
 

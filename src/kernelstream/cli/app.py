@@ -260,3 +260,26 @@ def reproduce(
         done = work.reproduce(work.chosen(names or []), data, out, seed, quick)
     if not done:
         raise typer.Exit(1)
+
+
+@app.command()
+def compare(
+    data: Annotated[
+        str, typer.Option(help="A data set by name: usps; digits where it is not there.")
+    ] = "usps",
+    out: Annotated[Path, typer.Option(help="The folder for the table and the plot.")] = Path(
+        "kernelstream-compare"
+    ),
+    learners: Annotated[
+        str | None, typer.Option(help="Presets, with commas between; left out: all classifiers.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the order of the rows.")] = 0,
+) -> None:
+    """Every classifier on the same digits, shuffled and counting: a table and a plot."""
+    from rich.console import Console
+
+    from kernelstream.cli.compare import compare as compare_learners
+
+    with _errors_as_messages():
+        names = None if learners is None else [name.strip() for name in learners.split(",")]
+        compare_learners(data, out, names, seed, Console())

@@ -1,5 +1,6 @@
 """What the three estimators share: parameters to parts, rows to the backend, state to read."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -15,17 +16,18 @@ from kernelstream import losses
 from kernelstream.backends import cpu
 from kernelstream.budgets import Independent, Merge, Unbounded, as_budget
 from kernelstream.estimators.bad_rows import BadRowPolicy
-from kernelstream.kernels import RBF, Homogenized, Kernel, as_kernel
+from kernelstream.kernels import RBF, Homogenized, Kernel, Laplacian, Normalized, as_kernel
 from kernelstream.label_kernels import LabelStructure
+from kernelstream.learner.lasvm import fit_lasvm
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.model import Learner, Parts, build
 from kernelstream.learner.points import SparsePoints, as_sparse_rows
 from kernelstream.learner.predict import coefficients
-from kernelstream.learner.sequential import fit_sequential
-from kernelstream.margins import Fixed, Nu, as_margin
+from kernelstream.learner.sequential import fit_adatron, fit_sequential
+from kernelstream.margins import Ball, Fixed, Nu, Shrinking, as_margin
 from kernelstream.parts import integer_at_least, number, one_of
-from kernelstream.step_sizes import as_step_size
-from kernelstream.updates import Dual, Implicit, as_update
+from kernelstream.step_sizes import Constant, as_step_size
+from kernelstream.updates import ALMA, LASVM, Adatron, Ballseptron, Dual, Implicit, as_update
 
 __all__ = ["KernelEstimator"]
 
@@ -75,15 +77,14 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         structure = self._structure()
         labels = None if structure is None else structure.to_rule()
         entry = losses.find(self.task, name, single_output, labels)
-        margin = None if self.margin == type(self).default_margin else self.margin
-        margin = as_margin(margin, self.nu, type(self).default_margin)
-        adaptive = not isinstance(margin, Fixed)
+        update = as_update(self.update)
+        margin = self._margin(name, update, single_output)
+        adaptive = isinstance(margin, Nu)
         if adaptive and not entry.accepts_nu:
             raise ValueError(
                 f"nu={margin.nu!r} does not go with loss={name!r}, which has no margin to adapt: "
                 "leave nu out, or choose hinge, novelty, epsilon_insensitive or huber."
             )
-        update = as_update(self.update)
         if isinstance(update, Implicit) and not entry.accepts_implicit:
             raise ValueError(
                 f"update='implicit' does not go with loss={name!r}, which has no margin: from a "
@@ -93,6 +94,8 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         budget = as_budget(self.budget)
         if isinstance(update, Dual):
             self._check_dual(update, budget)
+        if isinstance(update, ALMA | Ballseptron | Adatron | LASVM):
+            self._check_classic(update, name, budget)
         if isinstance(budget, Merge) and not isinstance(kernel, RBF):
             raise ValueError(
                 f"budget={budget!r} does not go with kernel={kernel!r}: a point between two others "
@@ -100,22 +103,79 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             )
         if name == "huber":
             number("margin", margin.initial if adaptive else margin.value, above=0)
-        if self.regularization is not None:
-            c = number("regularization", self.regularization, at_least=0)
-        else:  # with nu the papers fix c at 1 (53), except in regression
-            c = 1.0 if adaptive and self.task != "regression" else _DEFAULT_REGULARIZATION
+        c = self._regularization(update, adaptive)
+        step_size = as_step_size(self.step_size, self.task, structure is not None)
         return Parts(
             kernel=kernel,
             loss=entry.rule,
             margin=margin,
-            step_size=as_step_size(self.step_size, self.task, structure is not None),
+            step_size=step_size.for_regularization(c),
             update=update,
             budget=budget,
             fit_intercept=bool(getattr(self, "fit_intercept", False))
             and not self._intercept_in_kernel(),
             regularization=c,
             loss_weight=number("C", self.C, above=0),
+            dated=self._votes(),
         )
+
+    def _votes(self) -> bool:
+        """Whether predictions look at the models of the past."""
+        return False
+
+    def _margin(self, loss: str, update: Any, single_output: bool) -> Any:
+        """The margin that was asked for, or the one that the update brings."""
+        given = None if self.margin == type(self).default_margin else self.margin
+        if not isinstance(update, ALMA | Ballseptron):
+            # the perceptron has none
+            default = 0.0 if loss == "perceptron" else type(self).default_margin
+            return as_margin(given, self.nu, default)
+        if given is not None or self.nu is not None:
+            raise ValueError(
+                f"update={update!r} has a margin of its own: leave margin={self.margin!r} and "
+                f"nu={self.nu!r} out."
+            )
+        if isinstance(update, Ballseptron):
+            return Ball(update.radius)
+        return Shrinking(update.first_margin() * (1.0 if single_output else math.sqrt(2.0)))
+
+    def _regularization(self, update: Any, adaptive: bool) -> float:
+        if isinstance(update, ALMA | Ballseptron):
+            if self.regularization:
+                raise ValueError(
+                    f"update={update!r} has no regularization: leave "
+                    f"regularization={self.regularization!r} out."
+                )
+            return 0.0
+        if self.regularization is not None:
+            return number("regularization", self.regularization, at_least=0)
+        # with nu the papers fix c at 1 (53), except in regression
+        return 1.0 if adaptive and self.task != "regression" else _DEFAULT_REGULARIZATION
+
+    def _check_classic(self, update: Any, loss: str, budget: Any) -> None:
+        """What the perceptron's family and solvers of the batch problem go with."""
+        name, in_fit = type(update).__name__, isinstance(update, Adatron | LASVM)
+        if self.task != "classification" or self._structure() is not None:
+            raise ValueError(f"update={update!r} is for classification, with plain labels.")
+        wanted = "perceptron" if isinstance(update, Ballseptron) else "hinge"
+        if loss != wanted:
+            raise ValueError(f"update={update!r} goes with loss={wanted!r}, not with {loss!r}.")
+        if in_fit and not isinstance(budget, Unbounded):
+            raise ValueError(f"{name} gives every row a coefficient: use budget=None.")
+        if in_fit and not isinstance(self._margin(loss, update, True), Fixed):
+            raise ValueError(f"{name} needs a fixed margin: leave nu={self.nu!r} out.")
+        if isinstance(update, LASVM) and not self.fit_intercept:
+            raise ValueError(f"update={update!r} solves for an intercept: use fit_intercept=True.")
+        if not in_fit and not isinstance(as_step_size(self.step_size, self.task), Constant):
+            raise ValueError(
+                f"update={update!r} does not go with step_size={self.step_size!r}: use "
+                "step_size=1.0."
+            )
+        if not in_fit and getattr(self, "fit_intercept", False):
+            raise ValueError(
+                f"update={update!r} has no intercept: wrap the kernel in kernels.Homogenized, "
+                "which adds one."
+            )
 
     def _check_dual(self, update: Dual, budget: Any) -> None:
         """A dual update fits a dictionary to all rows, which not everything goes with."""
@@ -146,11 +206,14 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         kernel = as_kernel(self.kernel, changed).resolve(X.shape[1])
         if self._intercept_in_kernel() and not isinstance(kernel, Homogenized):
             return Homogenized(kernel, 1.0)
+        if isinstance(self.update, ALMA) and not isinstance(kernel, RBF | Laplacian | Normalized):
+            return Normalized(kernel)
         return kernel
 
     def _intercept_in_kernel(self) -> bool:
         """A dual update has no intercept beside f: it is part of the kernel (2.7)."""
-        return isinstance(self.update, Dual) and bool(getattr(self, "fit_intercept", False))
+        fitted = bool(getattr(self, "fit_intercept", False))
+        return isinstance(self.update, Dual | Adatron) and fitted
 
     def _start(self, X: Any, n_outputs: int, single_output: bool, whole_data: bool) -> None:
         """Make a learner that has seen nothing."""
@@ -238,15 +301,16 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         return cpu.learn(self._learner, X, y, weight, keep_scores=keep_scores)
 
     def _revisits_rows(self) -> bool:
-        """Whether every row has a coefficient of its own, for several passes (SVRseq)."""
+        """Whether every row has a coefficient of its own, for several passes."""
+        if isinstance(self.update, Adatron | LASVM):
+            return True
         return isinstance(self.update, Dual) and isinstance(as_budget(self.budget), Unbounded)
 
     def _learn_epochs(self, X: Any, y: np.ndarray, weight: np.ndarray) -> None:
         """All the passes of `fit`."""
         if self._revisits_rows():
             cpu.refuse_large(self._learner, X, self._learner.points.kernel.numbers(X))
-            orders, step = self._epochs(X.shape[0]), float(self.update.step or 0.0)
-            self.n_passes_ = fit_sequential(self._learner, X, y, weight, orders, step)
+            self.n_passes_ = self._revisit(X, y, weight)
             return
         for order in self._epochs(X.shape[0]):
             try:
@@ -254,6 +318,16 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             except cpu.BadRow as bad:  # which counted in the order of the pass
                 row = bad.row if isinstance(order, slice) else int(order[bad.row])
                 raise cpu.BadRow(row, bad.reason) from None
+
+    def _revisit(self, X: Any, y: np.ndarray, weight: np.ndarray) -> int:
+        """Fit by a learner that revisits its rows; how many passes it took."""
+        orders, learner = self._epochs(X.shape[0]), self._learner
+        if isinstance(self.update, LASVM):
+            tolerance, cache_mb = float(self.update.tolerance), float(self.update.cache_mb)
+            return fit_lasvm(learner, X, y, weight, orders, tolerance, cache_mb)
+        if isinstance(self.update, Adatron):
+            return fit_adatron(learner, X, y, weight, orders)
+        return fit_sequential(learner, X, y, weight, orders, float(self.update.step or 0.0))
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
         """`fit`, where every row is sound."""
@@ -281,15 +355,18 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
     ) -> tuple[list[Trail], np.ndarray | None]:  # fmt: skip
         """`partial_fit`, which answers what happened at each row that was learned, and which those
         were (None: all)."""
-        if self._revisits_rows():
-            raise ValueError(
-                f"update={self.update!r} with budget=None (SVRseq) revisits its rows and works in "
-                "fit only: for a stream use budget=Independent(...), preset 'sog-svr'."
-            )
+        self._refuse_stream()
         return self._by_policy(
             X, y, sample_weight,
             lambda X, y, weight: self._learn_block(X, y, classes, weight, keep_scores),
         )  # fmt: skip
+
+    def _refuse_stream(self) -> None:
+        if self._revisits_rows():
+            raise ValueError(
+                f"update={self.update!r} with budget=None revisits its rows and works in fit only: "
+                "for a stream choose another preset, such as 'sog-svr' or 'svmd'."
+            )
 
     # --- one row at a time -----------------------------------------------------------------------
 

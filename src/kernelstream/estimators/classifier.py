@@ -10,12 +10,15 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from kernelstream.backends import cpu
+from kernelstream.budgets import as_budget
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.labels import Labels, as_labels
 from kernelstream.label_kernels import LabelStructure
+from kernelstream.learner import predict
 from kernelstream.learner.learn import Trail
-from kernelstream.parts import integer_at_least
+from kernelstream.parts import integer_at_least, one_of
+from kernelstream.updates import Explicit
 
 __all__ = ["KernelClassifier"]
 
@@ -57,6 +60,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         the classes.
     margin : float or margin part, default=1.0
         How far the true label's score should be ahead; with a label structure, times the distance.
+        The perceptron's is 0 unless another is given.
     nu : float in (0, 1), default=None
         Short for ``margin=Nu(nu)``: move the margin until a share nu of the rows violates it.
     step_size : {"smd", "sqrt_decay", "constant"}, float or step size part, default="smd"
@@ -77,6 +81,12 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     random_state : int, RandomState instance or None, default=None
         None: `fit` takes the rows in the order given, as a stream. Otherwise it shuffles them in
         every pass. `partial_fit` never shuffles.
+    predictor : {"last", "averaged", "voted"}, default="last"
+        What predicts: the model as it is now; the average of all models so far; or their vote, each
+        counting as often as it stood (Freund and Schapire, 1999). Every model that there was is
+        remembered by when its points came, so that a prediction takes the time of the last's. For
+        updates that change no old coefficient, as the perceptron's: ``regularization=0``. Scores of
+        `prequential` are always those of the model that stood at the row.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
         would overflow, a target that is none). "raise": an error, and the whole block is as if it
@@ -155,6 +165,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         fit_intercept: bool = False,
         n_epochs: int = 1,
         random_state: Any = None,
+        predictor: str = "last",
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -173,6 +184,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         self.fit_intercept = fit_intercept
         self.n_epochs = n_epochs
         self.random_state = random_state
+        self.predictor = predictor
         self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelClassifier":
@@ -314,6 +326,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         code = self._labels.code(y) if "_learner" in self.__dict__ else None
         if code is None:  # the first row, or a new class
             return self.partial_fit(self._first_row(x), np.asarray([y]))
+        self._refuse_stream()
         try:
             cpu.learn_row(self._learner, self._row(x), code)
         except (TypeError, ValueError) as error:
@@ -361,7 +374,10 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         label
         """
-        scores = cpu.score_row(self._fitted(), self._row(x))
+        if self.predictor == "last":
+            scores = cpu.score_row(self._fitted(), self._row(x))
+        else:
+            scores = cpu.scores(self._fitted(), self._row(x), self._readout())[0]
         if self.label_structure is not None:
             scores = self._per_label(scores[None])[0]
         if self._labels.single_output:
@@ -388,7 +404,35 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
     def _scores(self, X: Any) -> np.ndarray:
         learner = self._fitted()
-        return self._per_label(cpu.scores(learner, self._rows(X)))
+        return self._per_label(cpu.scores(learner, self._rows(X), self._readout()))
+
+    def _readout(self) -> Any:
+        return {"last": predict.scores, "averaged": predict.averaged, "voted": predict.votes}[
+            one_of("predictor", self.predictor, ["last", "averaged", "voted"])
+        ]
+
+    def _votes(self) -> bool:
+        readout = self._readout()
+        if readout is predict.scores:
+            return False
+        if not (isinstance(self.update, str | Explicit) and self.update != "implicit"):
+            raise ValueError(
+                f"predictor={self.predictor!r} does not go with update={self.update!r}: old "
+                "coefficients must stay as they are. Use update='explicit'."
+            )
+        if self.label_structure is not None:
+            raise ValueError(f"predictor={self.predictor!r} is for plain labels.")
+        if self.regularization != 0 or self.fit_intercept:
+            raise ValueError(
+                f"predictor={self.predictor!r} needs regularization=0 and no intercept, so that "
+                "old coefficients stay as they are."
+            )
+        if as_budget(self.budget).projects():
+            raise ValueError(
+                f"predictor={self.predictor!r} does not go with budget={self.budget!r}, which "
+                "changes old coefficients: use None, OldestOut or SmallestOut."
+            )
+        return True
 
     def top_k(self, X: Any, k: int) -> np.ndarray:
         """The k most likely labels of each row, the best first.

@@ -146,6 +146,8 @@ def rebuild(
     if n_slots > learner.n_slots:
         learner.resize_slots(n_slots)
     for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
+        if array.size == 0 and name not in arrays:
+            continue  # this model has no use for it, and files were written before it existed
         saved = arrays[name]
         sizes = zip(axes, saved.shape, strict=True)
         array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved

@@ -163,6 +163,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         """
         if "_learner" not in self.__dict__:
             return self.partial_fit(self._first_row(x), np.asarray([y]))
+        self._refuse_stream()
         try:
             y = float(y)
             if not math.isfinite(y):

@@ -143,12 +143,12 @@ def drop(expansion, gram, tile, slot, i, alpha, beta):
         if corrects:
             # ||f - a k_j||^2 = ||f||^2 - 2 a f(x_j) + a^2 k_jj, and likewise for <f, v>
             raw_f = raw_at(expansion, expansion.a, k, n, k_j)
-            raw_v = raw_at(expansion, expansion.b, k, n, k_j)
-            f_j = p * raw_f + alpha[k] * tile.k[slot, i]
-            v_j = q * raw_v + r * raw_f + beta[k] * tile.k[slot, i]
-            alpha_j, beta_j = p * a, q * b + r * a
+            f_j, alpha_j = p * raw_f + alpha[k] * tile.k[slot, i], p * a
             expansion.norm2[0] += alpha_j * (alpha_j * k_j[slot] - 2.0 * f_j)
-            expansion.pi[0] += alpha_j * beta_j * k_j[slot] - alpha_j * v_j - beta_j * f_j
+            if expansion.b.size > 0:
+                raw_v = raw_at(expansion, expansion.b, k, n, k_j)
+                v_j, beta_j = q * raw_v + r * raw_f + beta[k] * tile.k[slot, i], q * b + r * a
+                expansion.pi[0] += alpha_j * beta_j * k_j[slot] - alpha_j * v_j - beta_j * f_j
         add_to_rest(tile.raw_f, k, -a, tile.k, slot, i)
         if b != 0.0:
             add_to_rest(tile.raw_v, k, -b, tile.k, slot, i)

@@ -130,7 +130,7 @@ def learn_rows(model, state, tile, trail, work):
     for i in range(n_rows):
         p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
         k_xx = np.float64(tile.k[tile.n_points + i, i])
-        margin = state.margin.epsilon[0]
+        margin = model.margin.current_margin(state.margin, expansion.norm2[0])
         n_seen = expansion.n_seen[0]
 
         # scores of f and of its trace v at x
@@ -176,9 +176,10 @@ def learn_rows(model, state, tile, trail, work):
 
         # update: f <- keep f + alpha k(x, .),  v <- keep_v v + cross f + beta k(x, .)
         row = Row(
-            tile.y[i], margin, weight, k_xx, f, v, state.intercept.b, state.intercept.trace, xi, chi
-        )
-        keep, keep_v, cross = model.update.move(
+            tile.y[i], margin, weight, k_xx, f, v, state.intercept.b, state.intercept.trace, xi,
+            chi, expansion.norm2[0],
+        )  # fmt: skip
+        eta, keep, keep_v, cross = model.update.move(
             model.loss, row, eta, c, decay, traced, with_intercept, out
         )
         n_active = nonzeros(alpha, beta, traced, active)
@@ -237,6 +238,8 @@ def learn_rows(model, state, tile, trail, work):
             else:
                 drop(expansion, state.budget.gram, tile, slot, i, alpha, beta)
             if slot >= 0:
+                if expansion.born.size > 0:
+                    expansion.born[slot] = n_seen
                 insert(expansion, state.budget.gram, tile, slot, i, alpha, beta, active, n_active)
                 trail.slot[i] = slot
                 if slot == n or gap >= 0.0:

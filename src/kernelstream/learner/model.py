@@ -43,6 +43,7 @@ class Parts:
     fit_intercept: bool
     regularization: float
     loss_weight: float
+    dated: bool = False  # whether it is known when each point came
 
 
 @dataclass(eq=False)
@@ -134,11 +135,11 @@ def build(
     traced = step_rule.is_traced()
     n_touched = _most_touched(parts, n_outputs)
     fields = State(
-        expansion=expansion_fields(traced, n_touched < n_outputs),
+        expansion=expansion_fields(traced, n_touched < n_outputs, parts.dated),
         step_size=parts.step_size.state(),
         margin=parts.margin.state(step_rule.initial),
         intercept=intercept.state(),
-        budget=parts.budget.state(_trace_decay(model) if stores_gram else None, dtype),
+        budget=parts.budget.state(_norm_decay(parts, model) if stores_gram else None, dtype),
         dual=dual_fields(parts.update),
     )
     limit = parts.budget.limit()
@@ -159,15 +160,18 @@ def build(
 
 def corrects_norms(parts: Parts, model: Model) -> bool:
     """Whether ||f||^2 and <f, v> are kept true when a point is dropped."""
-    decay = _trace_decay(model)
+    decay = _norm_decay(parts, model)
     return decay is not None and bool(parts.budget.keeps_gram(decay))
 
 
-def _trace_decay(model: Model) -> float | None:
-    """Of the step size; None where neither ||f||^2 nor <f, v> is used.
+def _norm_decay(parts: Parts, model: Model) -> float | None:
+    """How fast an error of ||f||^2 and <f, v> is forgotten; None where neither is used.
 
-    They enter only multiplied by c, and only where a trace is kept.
+    They enter by the update itself, which forgets nothing; or multiplied by c, where the step size
+    keeps a trace.
     """
+    if parts.update.uses_norm:
+        return 1.0
     if not model.step_size.is_traced() or model.regularization == 0.0:
         return None
     return float(model.step_size.trace_decay())

@@ -6,7 +6,7 @@ from kernelstream.compiled import compiled
 from kernelstream.learner.points import Memory
 from kernelstream.learner.state import State
 
-__all__ = ["coefficients", "raw_scores", "scores", "trace_coefficients"]
+__all__ = ["averaged", "coefficients", "raw_scores", "scores", "trace_coefficients", "votes"]
 
 
 def coefficients(state: State) -> np.ndarray:
@@ -45,6 +45,53 @@ def scores(state: State, block: np.ndarray) -> np.ndarray:
         result = _product(expansion.scale[0] * expansion.a[:, :n], block)
     result += state.intercept.b
     return result
+
+
+def averaged(state: State, block: np.ndarray) -> np.ndarray:
+    """The scores of a block by the average of all models so far, of shape (rows, outputs).
+
+    A point that came before row t has been part of the model ever since: it counts n - t times.
+    """
+    expansion = state.expansion
+    n_seen = max(int(expansion.n_seen[0]), 1)
+    share = 1.0 - expansion.born[: len(block)] / n_seen
+    return _product(coefficients(state) * share, block)
+
+
+def votes(state: State, block: np.ndarray) -> np.ndarray:
+    """The votes of all models so far on a block, of shape (rows, outputs).
+
+    The model after each point is the sum up to it, so that one walk over the points is enough.
+    Each votes for its label as often as it stood: with a single output -1 or +1, and in all between
+    -1 and 1; otherwise the labels' shares.
+    """
+    expansion = state.expansion
+    born = expansion.born[: len(block)]
+    order = np.argsort(born, kind="stable")
+    n_seen = max(int(expansion.n_seen[0]), 1)
+    stood = np.diff(np.append(born[order], n_seen)).astype(np.float64)  # whole, so that sums are
+    alpha = np.ascontiguousarray(coefficients(state)[:, order])
+    rows = np.ascontiguousarray(block[order].T, dtype=np.float64)
+    result = np.zeros((len(rows), len(alpha)))
+    _count_votes(alpha, rows, stood, result)
+    return result / n_seen
+
+
+@compiled
+def _count_votes(alpha, rows, stood, result):
+    f = np.zeros(alpha.shape[0])
+    for i in range(rows.shape[0]):
+        f[:] = 0.0
+        for j in range(rows.shape[1]):
+            best = 0
+            for k in range(alpha.shape[0]):
+                f[k] += alpha[k, j] * rows[i, j]
+                if f[k] > f[best]:
+                    best = k
+            if alpha.shape[0] == 1:
+                result[i, 0] += stood[j] if f[0] > 0.0 else -stood[j]
+            else:
+                result[i, best] += stood[j]
 
 
 def raw_scores(state: State, block: np.ndarray, memory: Memory) -> tuple[np.ndarray, np.ndarray]:

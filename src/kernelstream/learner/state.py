@@ -50,6 +50,7 @@ class Expansion(NamedTuple):
     norm2: Any  # ||f||^2
     pi: Any  # <f, v>
     size2: Any  # (points,): squared norm of each point's raw a
+    born: Any  # (points,): how many rows had been learned when the point came; or empty
     n_points: Any
     n_seen: Any
 
@@ -65,8 +66,11 @@ class State(NamedTuple):
     dual: Any
 
 
-def expansion_fields(traced: bool, compact: bool) -> Expansion:
-    """The declaration of an expansion, with or without a trace v, of all outputs or of few."""
+def expansion_fields(traced: bool, compact: bool, dated: bool) -> Expansion:
+    """The declaration of an expansion, with or without a trace v, of all outputs or of few.
+
+    `dated`: it is known when each point came.
+    """
     lines, nothing = ("touched" if compact else "outputs", "points"), ("none", "none")
     return Expansion(
         a=Field(lines, 0.0),
@@ -76,6 +80,7 @@ def expansion_fields(traced: bool, compact: bool) -> Expansion:
         norm2=Field((), 0.0),
         pi=Field((), 0.0),
         size2=Field(("points",), 0.0),
+        born=Field(("points",) if dated else ("none",), 0, int),
         n_points=Field((), 0, int),
         n_seen=Field((), 0, int),
     )

@@ -1,4 +1,4 @@
-"""Perceptron losses: the hinge with no margin (NORMA, section 3)."""
+"""Perceptron losses: the hinge with no margin, as a rule (NORMA, section 3)."""
 
 from typing import Any, NamedTuple
 
@@ -9,19 +9,18 @@ from kernelstream.parts import SLACK
 
 @loss("perceptron", "classification", single_output=True, accepts_nu=False, accepts_implicit=False)
 class Perceptron(NamedTuple):
-    """``l = max(0, -y f)`` with y = -1 or +1.
+    """``l = max(0, margin - y f)`` with y = -1 or +1, and margin zero unless an update has one.
 
-    At the kink ``f = 0`` the row counts as a mistake: a model that starts at zero would never move
-    otherwise.
+    At the kink the row counts as a mistake: a model that starts at zero would never move otherwise.
     """
 
     unused: bool = False
 
     def value(self, scores, y, margin):
-        return max(0.0, -y * scores[0])
+        return max(0.0, margin - y * scores[0])
 
     def gradient(self, scores, y, margin, xi):
-        mistaken = y * scores[0] <= SLACK
+        mistaken = y * scores[0] - margin <= SLACK * (1.0 + margin)
         xi[0] = -y if mistaken else 0.0
         return mistaken
 
@@ -37,7 +36,7 @@ class Perceptron(NamedTuple):
 
 @loss("perceptron", "classification", single_output=False, accepts_nu=False, accepts_implicit=False)
 class MulticlassPerceptron(NamedTuple):
-    """``l = max(0, max over other labels of f(x, .) - f(x, y))``; a tie is a mistake."""
+    """``l = max(0, margin + max over other labels of f(x, .) - f(x, y))``; a tie is a mistake."""
 
     unused: bool = False
 
@@ -45,7 +44,7 @@ class MulticlassPerceptron(NamedTuple):
         other = runner_up(scores, int(y))
         if other < 0:
             return 0.0
-        return max(0.0, scores[other] - scores[int(y)])
+        return max(0.0, margin + scores[other] - scores[int(y)])
 
     def gradient(self, scores, y, margin, xi):
         label = int(y)
@@ -54,7 +53,7 @@ class MulticlassPerceptron(NamedTuple):
         if other < 0:
             return False
         size = 1.0 + abs(scores[label]) + abs(scores[other])
-        mistaken = scores[label] - scores[other] <= SLACK * size
+        mistaken = scores[label] - scores[other] - margin <= SLACK * (size + margin)
         if mistaken:
             xi[label] = -1.0
             xi[other] = 1.0
