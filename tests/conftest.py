@@ -7,12 +7,21 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from kernelstream.backends import cpu, fleet
+
 settings.register_profile(
     "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )  # fmt: skip
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture
+def without_compiler(monkeypatch):
+    """Learn by the same lines as plain Python: for few rows that takes less time than compiling."""
+    for module in (cpu, fleet):
+        monkeypatch.setattr(module, "entry_point", lambda function, *_: function.py_func)
 
 
 def shared_file(name):

@@ -86,12 +86,7 @@ def interpreted(preset, **params):
     return ks.make(preset, "classifier", kernel="linear", **params)
 
 
-@pytest.fixture
-def _plain(monkeypatch):
-    monkeypatch.setattr(cpu, "entry_point", lambda function, *_: function.py_func)
-
-
-@pytest.mark.usefixtures("_plain")
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("seed", range(8))
 def test_the_perceptron_keeps_its_mistake_bound(seed):
     """Theorem 1 of section 3: ((R + D) / gamma)^2, also where some labels are wrong."""
@@ -107,7 +102,7 @@ def test_the_perceptron_keeps_its_mistake_bound(seed):
             assert result.errors.sum() <= 1 / gamma**2
 
 
-@pytest.mark.usefixtures("_plain")
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("predictor", ["voted", "averaged"])
 def test_votes_are_those_of_every_model_that_there_was(seed, predictor):
@@ -138,7 +133,7 @@ def test_votes_are_those_of_every_model_that_there_was(seed, predictor):
         assert [model.predict_one(x) for x in test[:5]] == model.predict(test[:5]).tolist()
 
 
-@pytest.mark.usefixtures("_plain")
+@pytest.mark.usefixtures("without_compiler")
 def test_the_voted_perceptron_keeps_its_bound():
     """Freund and Schapire, theorem 3: the chance of a mistake on row m + 1 is at most
     2 / (m + 1) E[((R + D) / gamma)^2], over orders of the rows."""
@@ -153,7 +148,7 @@ def test_the_voted_perceptron_keeps_its_bound():
     assert wrong / 60 <= 2 / len(y) * (1 / 0.3) ** 2
 
 
-@pytest.mark.usefixtures("_plain")
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("alpha", [0.3, 0.6, 0.9])
 @pytest.mark.parametrize("seed", range(3))
 def test_alma_keeps_its_bound_and_finds_a_large_margin(alpha, seed):
@@ -176,7 +171,7 @@ def test_alma_keeps_its_bound_and_finds_a_large_margin(alpha, seed):
     assert margin / norm >= (1 - alpha) * gamma
 
 
-@pytest.mark.usefixtures("_plain")
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("radius", [0.0, 0.02, 0.08])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_ballseptron_keeps_its_bound(radius, seed):
@@ -279,7 +274,7 @@ def test_lasvm_is_as_good_as_libsvm_on_usps(usps):
     assert abs(errors[0] - errors[1]) <= 0.003
 
 
-@pytest.mark.usefixtures("_plain")
+@pytest.mark.usefixtures("without_compiler")
 def test_pegasos_is_near_the_svm():
     X, y = two_digits()
     c = 0.01
@@ -335,7 +330,7 @@ def test_learners_that_revisit_rows_take_no_stream(preset, tmp_path):
 @pytest.mark.parametrize("preset", ["voted-perceptron", "alma", "ballseptron"])
 def test_they_come_back_from_a_file_and_keep_a_budget(preset, tmp_path, request):
     if preset == "voted-perceptron":  # the same code as others' but for the vote
-        request.getfixturevalue("_plain")
+        request.getfixturevalue("without_compiler")
     X, y = two_digits()
     model = ks.make(preset, "classifier", gamma=0.1, budget=60).partial_fit(X[:200], y[:200])
     assert model.n_support_ <= 60

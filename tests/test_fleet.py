@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
-from kernelstream.backends import cpu
 from kernelstream.backends import fleet as backend
 from kernelstream.label_kernels import Taxonomy
 
@@ -25,11 +24,9 @@ COMPILED = {
 
 
 @pytest.fixture(autouse=True)
-def _without_compiler(request, monkeypatch):
-    """Nearly everything here runs the same lines as plain Python: compiling takes longer."""
+def _nearly_all_without_compiler(request):
     if request.node.name not in COMPILED:
-        for module in (backend, cpu):
-            monkeypatch.setattr(module, "entry_point", lambda function, *_: function.py_func)
+        request.getfixturevalue("without_compiler")
 
 
 def rows(task, n_frames=40, n_models=N, n_classes=3, seed=0):

@@ -17,7 +17,8 @@ def test_promised_names():
         assert callable(getattr(ks, name))
     assert {
         "svmd", "svmd-single-step", "norma", "ilk", "silk", "silk-md", "pa", "svrseq", "sog-svr",
-        "sog-svc",
+        "sog-svc", "perceptron", "averaged-perceptron", "voted-perceptron", "ballseptron", "alma",
+        "pegasos", "adatron", "lasvm",
     } <= set(ks.presets.names())  # fmt: skip
     ks.kernels.RBF(gamma=1 / 128)
     ks.kernels.Polynomial(degree=9, gamma=1.0, coef0=0.0)
@@ -36,6 +37,8 @@ def test_promised_names():
     ks.label_kernels.LabelGraph.from_edges([(0, 1)])
     ks.margins.Fixed(1.0)
     ks.margins.Nu(0.05, rule="relative")
+    ks.Fleet("silk", "novelty", n_models=19200, n_features=1)
+    assert len(ks.datasets.load("digits").X) == 1797
     assert set(dir(ks)) == set(ks.__all__)
 
 
@@ -50,6 +53,7 @@ def test_importing_the_package_imports_nothing_heavy():
     assert out.stdout.strip() == "set()"
 
 
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize(("preset", "task"), IN_STREAMS)
 def test_presets_are_rows_of_a_table(preset, task):
     model = ks.make(preset, task, budget=32)

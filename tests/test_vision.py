@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
-from kernelstream.backends import fleet as backend
 
 SHAPE = (12, 16)
 BOX = (slice(3, 9), slice(4, 10))
 
 
-@pytest.fixture(autouse=True)
-def _without_compiler(monkeypatch):
-    monkeypatch.setattr(backend, "entry_point", lambda function, *_: function.py_func)
+pytestmark = pytest.mark.usefixtures("without_compiler")
 
 
 def scene(light=100, box=False, channels=None, seed=0):

@@ -123,17 +123,21 @@ def prequential(
             raise ValueError(f"X has {n_rows} rows, y has {len(y)}: they must match.")
     if declare_classes and is_classifier and not model.__sklearn_is_fitted__():
         classes = np.unique(y) if len(np.unique(y)) > 1 else None
+    # A model that does not predict by its last state is asked before every row, one by one.
+    asked = is_classifier and model.predictor != "last"
+    block = 1 if asked else _BLOCK
     fitted = model.__sklearn_is_fitted__()
     n_seen, armed = (model.n_seen_, model.drift_score_ < _ALARM) if fitted else (0, True)
     trails: list[Trail] = []
     learned: list[np.ndarray] = []
     with progress_bar(n_rows, type(model).__name__, progress) as show:
-        for start in range(0, n_rows, _BLOCK):
-            rows = slice(start, min(start + _BLOCK, n_rows))
-            target = None if y is None else y[rows]
-            found, kept = model._partial_fit(
-                _safe_indexing(X, rows), target, classes, keep_scores=True
-            )
+        for start in range(0, n_rows, block):
+            rows = slice(start, min(start + block, n_rows))
+            target, some = None if y is None else y[rows], _safe_indexing(X, rows)
+            before = model._scores(some) if asked and model.__sklearn_is_fitted__() else None
+            found, kept = model._partial_fit(some, target, classes, keep_scores=True)
+            if before is not None:
+                found = [trail._replace(scores=before) for trail in found]
             trails += found
             learned.append(start + (np.arange(rows.stop - start) if kept is None else kept))
             if model.__sklearn_is_fitted__():

@@ -4,13 +4,9 @@ import pytest
 from typer.testing import CliRunner
 
 from kernelstream import datasets
-from kernelstream.backends import cpu
 from kernelstream.cli.app import app
 
-
-@pytest.fixture(autouse=True)
-def _without_compiler(monkeypatch):
-    monkeypatch.setattr(cpu, "entry_point", lambda function, *_: function.py_func)
+pytestmark = pytest.mark.usefixtures("without_compiler")
 
 
 def call(*arguments):

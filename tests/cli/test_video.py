@@ -4,13 +4,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from kernelstream.backends import fleet as backend
 from kernelstream.cli.app import app
 
-
-@pytest.fixture(autouse=True)
-def _without_compiler(monkeypatch):
-    monkeypatch.setattr(backend, "entry_point", lambda function, *_: function.py_func)
+pytestmark = pytest.mark.usefixtures("without_compiler")
 
 
 def frames(n=30):

@@ -85,8 +85,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         What predicts: the model as it is now; the average of all models so far; or their vote, each
         counting as often as it stood (Freund and Schapire, 1999). Every model that there was is
         remembered by when its points came, so that a prediction takes the time of the last's. For
-        updates that change no old coefficient, as the perceptron's: ``regularization=0``. Scores of
-        `prequential` are always those of the model that stood at the row.
+        updates that change no old coefficient, as the perceptron's: ``regularization=0``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
         would overflow, a target that is none). "raise": an error, and the whole block is as if it
