@@ -221,6 +221,9 @@ def test_classes_of_the_first_rows_and_later_ones():
     assert not hasattr(fleet, "n_seen_")
     with pytest.raises(ValueError, match="classes"):
         fleet.predict(X[0])
+    with pytest.raises(ks.BadRow):
+        fleet.learn(np.full((N, 3), np.nan), [0, 1, 0, 1, 0, 1])
+    assert not hasattr(fleet, "classes_")
     fleet.learn(X[0], [0, 1, 2, 0, 1, 2])
     assert fleet.classes_.tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match=r"label .*7.*classes="):

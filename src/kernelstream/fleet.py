@@ -144,12 +144,17 @@ class Fleet:
             models have learned their other rows.
         """
         members = self._members(X, models)
-        y = self._targets(y, len(X))
-        fleet = self._fitted()
-        X, bad = self._rows(X)
-        weight = np.ones(len(X)) if sample_weight is None else self._weights(sample_weight, len(X))
-        weight[bad] = 0.0
-        scores, refused = backend.learn(fleet, X, y, weight, members, self._threads())
+        knew_classes = self._models is not None
+        try:
+            y = self._targets(y, len(X))
+            X, bad = self._rows(X)
+            weight = self._weights(sample_weight, len(X))
+            weight[bad] = 0.0
+            scores, refused = backend.learn(self._fitted(), X, y, weight, members, self._threads())
+        except BaseException:
+            if not knew_classes:  # rows that were not learned declare nothing
+                self._labels = self._models = None
+            raise
         self._count(bad, refused)
         return self._shaped(scores, bad)
 
@@ -435,6 +440,8 @@ class Fleet:
 
     @staticmethod
     def _weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+        if sample_weight is None:
+            return np.ones(n_rows)
         weight = check_array(
             sample_weight, dtype=np.float64, ensure_2d=False, copy=True, input_name="sample_weight",
             ensure_min_samples=0,

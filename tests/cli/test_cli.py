@@ -39,7 +39,15 @@ def test_a_missing_extra_is_named():
 
 @pytest.mark.parametrize(
     "name",
-    ["README.md", "CONTRIBUTING.md", "docs/labels.md", "docs/production.md", "docs/dictionary.md"],
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/labels.md",
+        "docs/production.md",
+        "docs/dictionary.md",
+        "docs/datasets.md",
+        "docs/learners.md",
+    ],
 )
 def test_python_in_the_documents_runs(name, tmp_path, monkeypatch):
     """Every ```python block of the document, one after the other."""

@@ -273,6 +273,10 @@ def compare(
     learners: Annotated[
         str | None, typer.Option(help="Presets, with commas between; left out: all classifiers.")
     ] = None,
+    budget: Annotated[
+        int | None,
+        typer.Option(min=1, help="Of all that learn from a stream; left out: their own."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the order of the rows.")] = 0,
 ) -> None:
     """Every classifier on the same digits, shuffled and counting: a table and a plot."""
@@ -282,4 +286,4 @@ def compare(
 
     with _errors_as_messages():
         names = None if learners is None else [name.strip() for name in learners.split(",")]
-        compare_learners(data, out, names, seed, Console())
+        compare_learners(data, out, names, budget, seed, Console())

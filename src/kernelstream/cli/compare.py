@@ -49,9 +49,12 @@ class Figures(NamedTuple):
 
 
 def compare(
-    data: str, out: Path, names: list[str] | None, seed: int, console: Console
+    data: str, out: Path, names: list[str] | None, budget: int | None, seed: int, console: Console
 ) -> dict[str, Figures]:
-    """Measure, print the table, write it and the plot."""
+    """Measure, print the table, write it and the plot.
+
+    `budget` is for all learners of a stream; None: each as it comes.
+    """
     chosen = _classifiers() if names is None else names
     for name in chosen:
         if "classifier" not in presets.tasks(name):
@@ -59,7 +62,7 @@ def compare(
     digits = _digits(data, seed, console)
     found = {}
     for name in track([*chosen, _BATCH], "learning", console=console, transient=True):
-        found[name] = _batch(digits) if name == _BATCH else _measure(name, digits)
+        found[name] = _batch(digits) if name == _BATCH else _measure(name, digits, budget)
     console.print(_table(found, digits))
     out.mkdir(parents=True, exist_ok=True)
     (out / "compare.md").write_text(_markdown(found, digits), encoding="utf-8")
@@ -94,12 +97,12 @@ def _digits(data: str, seed: int, console: Console) -> Digits:
     )  # fmt: skip
 
 
-def _model(name: str, digits: Digits) -> Any:
+def _model(name: str, digits: Digits, budget: int | None) -> Any:
     params: dict[str, Any] = {"gamma": digits.gamma}
     if _needs_fit(name):
         params["C"] = _C
-    elif name == "sog-svc":  # images are all independent: without a limit it would keep each
-        params["budget"] = 512
+    elif budget is not None or name == "sog-svc":
+        params["budget"] = budget or 512  # images are all independent: sog-svc would keep each
     return presets.make(name, "classifier", **params)
 
 
@@ -107,20 +110,20 @@ def _needs_fit(name: str) -> bool:
     return bool(presets.make(name, "classifier")._revisits_rows())
 
 
-def _measure(name: str, digits: Digits) -> Figures:
+def _measure(name: str, digits: Digits, budget: int | None) -> Figures:
     if _needs_fit(name):
-        _model(name, digits).fit(digits.X[:200], digits.y[:200])  # compiles
-        model, begin = _model(name, digits), time.perf_counter()
+        _model(name, digits, None).fit(digits.X[:200], digits.y[:200])  # compiles
+        model, begin = _model(name, digits, None), time.perf_counter()
         model.fit(digits.X, digits.y)
         online = on_counting = None
     else:
-        prequential(_model(name, digits), digits.X[:200], digits.y[:200])
-        model, begin = _model(name, digits), time.perf_counter()
+        prequential(_model(name, digits, budget), digits.X[:200], digits.y[:200])
+        model, begin = _model(name, digits, budget), time.perf_counter()
         online = prequential(model, digits.X, digits.y).error_rate
     seconds = time.perf_counter() - begin
     if online is not None:
         sequence = digits.X_counting, digits.y_counting
-        on_counting = prequential(_model(name, digits), *sequence).error_rate
+        on_counting = prequential(_model(name, digits, budget), *sequence).error_rate
     test = float((model.predict(digits.X_test) != digits.y_test).mean())
     return Figures(online, on_counting, test, model.n_support_, seconds)
 

@@ -12,6 +12,11 @@ class Perceptron(NamedTuple):
     """``l = max(0, margin - y f)`` with y = -1 or +1, and margin zero unless an update has one.
 
     At the kink the row counts as a mistake: a model that starts at zero would never move otherwise.
+    With the step one and no regularization it is the perceptron: ``f <- f + y k(x, .)`` where
+    ``y f(x) <= 0``, and nothing otherwise.
+
+    Rosenblatt, Psychological Review 65, 1958; Freund, Schapire: Large Margin Classification Using
+    the Perceptron Algorithm, Machine Learning 37, 1999.
     """
 
     unused: bool = False
