@@ -114,6 +114,8 @@ def run(setting: Setting) -> Outcome:
         "With a label structure, SMD measures losses in units of their running mean. By the "
         "paper's rule as it stands the step size collapses in some orders of the rows "
         "(docs/labels.md).",
+        "Both passes have the same order. With another order in the second, its error is 52.0 % "
+        "and its tree loss 1.07 (flat labels: 52.3 %, 1.15).",
     ]
     return Outcome({"runs": runs, "rows_a_pass": n_rows}, rows, checks, notes)
 
