@@ -188,7 +188,7 @@ def _draw(found: dict[str, Figures], digits: Digits, path: Path) -> None:
     errors.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
     errors.set_xticks([0.02, 0.05, 0.1, 0.2, 0.5])
     sizes.barh(places, [found[name].n_support for name in names], color=BLUE, height=0.6)
-    sizes.set(xscale="log", xlabel="support vectors")
+    sizes.set(xlabel="support vectors")
     times.barh(places, [found[name].seconds for name in names], color=BLUE, height=0.6)
     times.set(xscale="log", xlabel="seconds")
     tidy(errors, sizes, times)
