@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 
+from kernelstream.blocks import exp_of_negative
 from kernelstream.kernels import RBF, Custom, Laplacian, Linear, Polynomial, as_kernel, names
 
 CASES = {
@@ -102,3 +104,20 @@ def test_rows_far_from_zero_lose_no_digits(dtype):
     exact = X.astype(float)
     expected = np.exp(-0.3 * ((exact[:, None] - exact[None]) ** 2).sum(-1))
     np.testing.assert_allclose(out, expected, rtol=1e-9 if dtype == np.float64 else 1e-5)
+
+
+def test_the_compiled_exponential_is_the_librarys():
+    @numba.njit
+    def many(x, out):
+        for i in range(len(x)):
+            out[i] = exp_of_negative(x[i])
+
+    x = -np.concatenate([[0.0, 1e-300, 1e-20], np.logspace(-12, np.log10(690), 20_000)])
+    found = np.empty_like(x)
+    many(x, found)
+    np.testing.assert_allclose(found, np.exp(x), rtol=1e-15)
+    beyond = np.array([-700.0, -745.0, -1e10, -np.inf])
+    found = np.empty_like(beyond)
+    many(beyond, found)
+    assert (found < 1e-300).all()
+    assert exp_of_negative(-1.0) == np.exp(-1.0)

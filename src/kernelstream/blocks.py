@@ -1,15 +1,19 @@
 """Blocks of numbers for every two rows, of which kernels are made: dense rows and sparse ones."""
 
+import math
 import threading
 from functools import partial
 from typing import Any
 
 import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
 from scipy import sparse
 
 from kernelstream.compiled import compiled
 
 __all__ = [
+    "exp_of_negative",
     "inner_products",
     "negative_distances",
     "powers",
@@ -107,6 +111,56 @@ def inner_products(P: Any, X: Any, out: np.ndarray) -> None:
         sums_over_common(P, X, True, out)
     else:
         np.matmul(P, X.T, out=out)
+
+
+@intrinsic
+def _bits_of(typing_context, number):
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(types.int64))
+
+    return types.int64(types.float64), generate
+
+
+@intrinsic
+def _number_of(typing_context, bits):
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], context.get_value_type(types.float64))
+
+    return types.float64(types.int64), generate
+
+
+_SHIFT = 1.5 * 2.0**52  # added to a number, rounds it; its last bits are then the whole number
+_LOG2_E = 1.4426950408889634
+_LN_2, _LN_2_REST = 0.6931471803691238, 1.9082149292705877e-10  # their sum has more digits
+_T = tuple(1.0 / math.factorial(k) for k in range(14))  # the series' terms
+
+
+def exp_of_negative(x: float) -> float:
+    """``exp(x)`` for x up to zero. Compiled, several at once, which a call to the library is not.
+
+    With ``x = n ln 2 + r`` it is 2^n times thirteen terms of the series of exp(r), |r| < 0.35;
+    below -700 it is that of -700, nearly zero.
+    """
+    return math.exp(max(x, -700.0))
+
+
+@overload(exp_of_negative, jit_options={"forceinline": True})
+def _overload_exp(x):
+    def compute(x):
+        x = max(x, -700.0)
+        shifted = x * _LOG2_E + _SHIFT
+        n = shifted - _SHIFT
+        r = (x - n * _LN_2) - n * _LN_2_REST
+        # In groups, which do not wait for each other; a loop would keep `r` from being several.
+        r2 = r * r
+        r4 = r2 * r2
+        low = (_T[0] + _T[1] * r) + r2 * (_T[2] + _T[3] * r)
+        middle = (_T[4] + _T[5] * r) + r2 * (_T[6] + _T[7] * r)
+        high = (_T[8] + _T[9] * r) + r2 * (_T[10] + _T[11] * r) + r4 * (_T[12] + _T[13] * r)
+        series = low + r4 * (middle + r4 * high)
+        return series * _number_of((_bits_of(shifted) + 1023) << 52)
+
+    return compute
 
 
 @compiled

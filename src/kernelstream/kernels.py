@@ -18,6 +18,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from kernelstream.blocks import (
+    exp_of_negative,
     inner_products,
     negative_distances,
     powers,
@@ -125,7 +126,7 @@ class RBFRule(NamedTuple):
             for i in range(n):
                 out[i] += (features[j, i] - x[j]) ** 2
         for i in range(n):
-            out[i] = math.exp(-self.gamma * out[i])
+            out[i] = exp_of_negative(-self.gamma * out[i])
 
 
 @rule
@@ -157,7 +158,7 @@ class LaplacianRule(NamedTuple):
             for i in range(n):
                 out[i] += abs(features[j, i] - x[j])
         for i in range(n):
-            out[i] = math.exp(-self.gamma * out[i])
+            out[i] = exp_of_negative(-self.gamma * out[i])
 
 
 @rule

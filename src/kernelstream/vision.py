@@ -65,7 +65,7 @@ class BackgroundSubtractor:
     def __init__(
         self, preset: str = "silk", *, budget: Any = 20, width: float = 0.05,
         threshold: float = 0.5, caution: float = 0.02, warm_up: int = 20, changed: float = 0.5,
-        dtype: Any = "float32", n_jobs: int | None = None, **params: Any,
+        dtype: Any = "float64", n_jobs: int | None = None, **params: Any,
     ):  # fmt: skip
         self.preset = preset
         self.threshold = number("threshold", threshold, above=0, below=1)

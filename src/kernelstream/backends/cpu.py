@@ -14,7 +14,7 @@ from kernelstream.compiled import entry_point
 from kernelstream.learner import predict
 from kernelstream.learner.dictionary import learn_dictionary
 from kernelstream.learner.expansion import StoredGram
-from kernelstream.learner.learn import Tile, Trail, learn_tile, new_trail
+from kernelstream.learner.learn import Tile, Trail, Work, learn_tile, new_trail, new_work
 from kernelstream.learner.model import Learner
 from kernelstream.learner.state import copy_into, snapshot
 from kernelstream.updates import DualRule
@@ -160,12 +160,20 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
         loop = learn_tile
         raw_f, raw_v = predict.raw_scores(learner.state, k[:n], learner.points.memory)
     tile = Tile(k, n, raw_f, raw_v, y, weight, _STORED_GRAM)
-    arguments = learner.model, learner.state, tile, trail
+    arguments = learner.model, learner.state, tile, trail, _work(learner)
     if "learn" not in learner.scratch:  # the types of these four never change in a learner's life
         learner.scratch["learn"] = entry_point(loop, *arguments)
     done = learner.scratch["learn"](*arguments)
     learner.points.write(trail.slot[:done], trail.partner[:done], trail.share[:done], X, numbers)
     return int(done)
+
+
+def _work(learner: Learner) -> Work:
+    """Memory for one row at a time, kept until a class joins."""
+    work = learner.scratch.get("work")
+    if work is None or len(work.f) != learner.n_outputs:
+        work = learner.scratch["work"] = new_work(learner.n_outputs)
+    return work
 
 
 @contextmanager

@@ -20,7 +20,7 @@ __all__ = ["learn_dictionary"]
 
 
 @compiled
-def learn_dictionary(model, state, tile, trail):
+def learn_dictionary(model, state, tile, trail, work):
     """Learn the rows of a tile in order; return how many. Fewer than all: the next is refused."""
     expansion, budget, dual = state.expansion, state.budget, state.dual
     n_rows, n_outputs = tile.raw_f.shape

@@ -9,7 +9,7 @@ the rows still to come are corrected (`expansion`). The work in this loop does n
 number of points.
 
 Numbers in parentheses are equations of the SVMD paper (JMLR 2006). The functions are plain Python
-that also compiles; `learn_tile.py_func` runs the very same lines without a compiler.
+that also compiles; `learn_rows` runs the very same lines without a compiler.
 """
 
 import math
@@ -105,18 +105,12 @@ def new_work(n_outputs):
     )  # fmt: skip
 
 
-@compiled
-def learn_tile(model, state, tile, trail):
+@register_jitable(forceinline=True)  # where it is called: to pass all these arrays takes long
+def learn_rows(model, state, tile, trail, work):
     """Learn the rows of a tile in order; return how many. Fewer than all: the next one is refused.
 
     A refused row has changed nothing.
     """
-    return learn_rows(model, state, tile, trail, new_work(tile.raw_f.shape[1]))
-
-
-@register_jitable(forceinline=True)
-def learn_rows(model, state, tile, trail, work):
-    """`learn_tile` with memory to work in."""
     expansion = state.expansion
     n_rows, n_outputs = tile.raw_f.shape
     traced = model.step_size.is_traced()
@@ -248,3 +242,6 @@ def learn_rows(model, state, tile, trail, work):
         trail.drift[i] = state.step_size.drift[0]
         trail.n_points[i] = expansion.n_points[0]
     return n_rows
+
+
+learn_tile = compiled(learn_rows)
