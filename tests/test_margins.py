@@ -6,6 +6,8 @@ import pytest
 import kernelstream as ks
 from kernelstream.margins import Fixed, Nu
 
+pytestmark = pytest.mark.usefixtures("without_compiler")
+
 random = np.random.default_rng(0)
 X = random.normal(size=(6000, 2))
 

@@ -14,6 +14,8 @@ from kernelstream.loading import load
 
 from .streams import IN_STREAMS
 
+pytestmark = pytest.mark.usefixtures("without_compiler")
+
 X = np.random.default_rng(0).normal(size=(300, 4))
 TARGETS = {
     "classifier": np.digitize(X[:, 0], [-0.5, 0.5]),
@@ -31,9 +33,7 @@ def part(y, rows):
     [(*choice, np.float64) for choice in IN_STREAMS]
     + [("svmd", task, np.float32) for task in TARGETS],
 )
-def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, task, preset, dtype, request):
-    if preset not in ("svmd", "pa", "sog-svr", "sog-svc"):  # the compiled code that others need too
-        request.getfixturevalue("without_compiler")
+def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, task, preset, dtype):
     y, rows = TARGETS[task], X.astype(dtype)
     model = ks.make(preset, task, budget=40).partial_fit(rows[:200], part(y, slice(200)))
     model.save(tmp_path / "model.ks")

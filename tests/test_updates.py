@@ -9,6 +9,8 @@ import kernelstream as ks
 from kernelstream.step_sizes import Constant, SqrtDecay
 from kernelstream.updates import Implicit
 
+pytestmark = pytest.mark.usefixtures("without_compiler")
+
 RBF = ks.kernels.RBF(gamma=1 / 128)
 
 

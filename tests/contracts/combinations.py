@@ -14,6 +14,7 @@ KERNELS = {
     "poly": kernels.Polynomial(3, 0.5, 1.0),
     "linear": kernels.Linear(),
     "laplacian": kernels.Laplacian(0.3),
+    "normalized": kernels.Normalized(kernels.Polynomial(2, 0.5, 1.0)),
     "custom": kernels.Custom(lambda X, Z: np.exp(-0.2 * ((X[:, None] - Z[None]) ** 2).sum(-1))),
 }
 MARGINS = {

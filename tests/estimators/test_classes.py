@@ -5,6 +5,8 @@ import pytest
 
 import kernelstream as ks
 
+pytestmark = pytest.mark.usefixtures("without_compiler")
+
 
 @pytest.fixture
 def stream():

@@ -7,6 +7,8 @@ import pytest
 
 import kernelstream as ks
 
+pytestmark = pytest.mark.usefixtures("without_compiler")
+
 random = np.random.default_rng(0)
 X = random.normal(size=(200, 3))
 Y = {"classifier": np.digitize(X[:, 0], [-0.5, 0.5]), "regressor": X[:, 0], "novelty": None}

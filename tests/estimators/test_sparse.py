@@ -11,6 +11,8 @@ from sklearn.pipeline import make_pipeline
 
 import kernelstream as ks
 
+pytestmark = pytest.mark.usefixtures("without_compiler")
+
 FORMATS = [
     sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.coo_array, sparse.lil_matrix,
 ]  # fmt: skip

@@ -34,6 +34,7 @@ _PARTS: dict[str, type[Part]] = {
     if isinstance(part, type) and issubclass(part, Part) and name in module.__all__
 }
 _FUNCTION = "a function"
+_LATER = {"expansion.born"}  # arrays that the first files did not have
 MAX_BYTES = 2**34
 
 
@@ -146,8 +147,8 @@ def rebuild(
     if n_slots > learner.n_slots:
         learner.resize_slots(n_slots)
     for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
-        if array.size == 0 and name not in arrays:
-            continue  # this model has no use for it, and files were written before it existed
+        if name in _LATER and name not in arrays and array.size == 0:
+            continue  # the file is older, and its model has no use for it
         saved = arrays[name]
         sizes = zip(axes, saved.shape, strict=True)
         array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved
