@@ -130,6 +130,7 @@ def test_the_smallest_coefficient_goes_and_the_new_point_competes():
     assert model.n_seen_ == 4
 
 
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("budget", [OldestOut(8), SmallestOut(8), LeastLoss(8), Merge(8)], ids=str)
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 @pytest.mark.parametrize("task", ["classifier", "regressor", "novelty"])

@@ -73,6 +73,7 @@ def test_it_is_svmd_with_the_product_kernel(structure):
     np.testing.assert_array_equal(result.predictions[1:], predicted[1:])
 
 
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 @pytest.mark.parametrize("loss", ["hinge", "log_loss", "perceptron"])
 def test_a_flat_tree_is_the_multiclass_learner(loss, update):
@@ -173,6 +174,7 @@ def test_a_structured_model_survives_files_and_pickles(tmp_path, structure):
         assert copy._to_bytes() == expected._to_bytes()
 
 
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("preset", ["svmd", "norma", "ilk", "silk", "silk-md", "pa"])
 def test_every_preset_takes_a_label_structure(preset):
     X, y = stream(ANIMALS, 300)
