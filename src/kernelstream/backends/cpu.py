@@ -171,7 +171,7 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
 def _work(learner: Learner) -> Work:
     """Memory for one row at a time, kept until a class joins."""
     work = learner.scratch.get("work")
-    if work is None or len(work.f) != learner.n_outputs:
+    if work is None or len(work.active) != learner.n_outputs:
         work = learner.scratch["work"] = new_work(learner.n_outputs)
     return work
 

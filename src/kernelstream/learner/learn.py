@@ -82,27 +82,15 @@ def new_trail(n: int, n_outputs: int) -> Trail:
 
 
 class Work(NamedTuple):
-    """Memory for one row at a time, one number an output. Nothing in it outlives the row."""
+    """Memory for one row at a time. Nothing in it outlives the row."""
 
-    f: Any
-    v: Any
-    scores: Any
-    slope: Any
-    xi: Any
-    chi: Any
-    out: Any
-    active: Any
+    numbers: Any  # (11, outputs)
+    active: Any  # (outputs,)
 
 
-@register_jitable
-def new_work(n_outputs):
+def new_work(n_outputs: int) -> Work:
     """Memory for the rows of a model."""
-    zeros = np.zeros((11, n_outputs))
-    return Work(
-        zeros[0], zeros[1], zeros[2], zeros[3], zeros[4], zeros[5],
-        Move(zeros[6], zeros[7], zeros[8], zeros[9], zeros[10]),
-        np.zeros(n_outputs, np.int64),
-    )  # fmt: skip
+    return Work(np.zeros((11, n_outputs)), np.zeros(n_outputs, np.int64))
 
 
 @register_jitable(forceinline=True)  # where it is called: to pass all these arrays takes long
@@ -116,9 +104,10 @@ def learn_rows(model, state, tile, trail, work):
     traced = model.step_size.is_traced()
     decay = model.step_size.trace_decay()
     c = model.regularization
-    f, v, scores, slope, xi, chi = work.f, work.v, work.scores, work.slope, work.xi, work.chi
-    out, active = work.out, work.active
-    alpha, beta = out.alpha, out.beta
+    lines, active = work.numbers, work.active
+    f, v, scores, slope, xi, chi = lines[0], lines[1], lines[2], lines[3], lines[4], lines[5]
+    alpha, beta = lines[6], lines[7]
+    out = Move(alpha, beta, lines[8], lines[9], lines[10])
     with_intercept = model.intercept.is_fitted()
 
     for i in range(n_rows):
