@@ -5,33 +5,27 @@
 Splits are default_rng(s).permutation(n); scikit-learn's SVR has the same kernel and splits.
 """
 
-import os
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 from sklearn.svm import SVR
 
 import kernelstream as ks
 from kernelstream.budgets import Independent
+from kernelstream.experiments.dictionary import mean_error as mse
+from kernelstream.experiments.dictionary import unit_cube
 from kernelstream.kernels import RBF, Homogenized
-
-FOLDER = Path(os.environ.get("KERNELSTREAM_DATA", ""))
-
-
-def unit_cube(X):
-    return (X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0))
 
 
 def boston():
-    data = np.loadtxt(FOLDER / "boston.csv", delimiter=",", skiprows=1)
-    return unit_cube(data[:, :-1]), data[:, -1]
+    X, y = ks.datasets.load("boston")
+    return unit_cube(X), y
 
 
 def comp_activ():
-    data = np.load(FOLDER / "cpusmall.npz")
-    return unit_cube(data["X"]), data["y"]
+    X, y = ks.datasets.load("comp-activ")
+    return unit_cube(X), y
 
 
 def sinc(n_rows, noise, seed):
@@ -43,10 +37,6 @@ def sinc(n_rows, noise, seed):
 def model(preset, sigma, tolerance, **params):
     kernel = Homogenized(RBF(1 / (2 * sigma**2)), 0.1)
     return ks.make(preset, "regressor", kernel=kernel, budget=Independent(tolerance), **params)
-
-
-def mse(fitted, X, y):
-    return float(np.mean((fitted.predict(X) - y) ** 2))
 
 
 def compare(X, y, n_train, sigma, tolerance, C, epsilon, splits, passes=1):

@@ -3,9 +3,7 @@
 KERNELSTREAM_DATA=folder python benchmarks/drift.py docs/images/drift.png
 """
 
-import os
 import sys
-from pathlib import Path
 
 import matplotlib as mpl
 
@@ -18,8 +16,8 @@ from kernelstream.step_sizes import SMD
 
 
 def main(path):
-    data = np.load(Path(os.environ["KERNELSTREAM_DATA"]) / "usps.npz")
-    X, y = data["X_train"] / 1000.0, data["y_train"].astype(int)
+    data = ks.datasets.load("usps")
+    X, y = data.X_train, data.y_train
     random = np.random.default_rng(0)
     rows = [
         random.permutation(np.flatnonzero((y == 2 * k) | (y == 2 * k + 1)))[:500] for k in range(5)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import kernelstream as ks
 from kernelstream.backends import cpu, fleet
 
 settings.register_profile(
@@ -35,13 +36,15 @@ def shared_file(name):
 @pytest.fixture(scope="session")
 def usps():
     """USPS digits in their original order, in [-1, 1]."""
-    data = np.load(shared_file("usps.npz"))
-    return data["X_train"] / 1000.0, data["y_train"].astype(int)
+    shared_file("usps.npz")
+    data = ks.datasets.load("usps")
+    return data.X_train, data.y_train
 
 
 @pytest.fixture(scope="session")
 def mnist():
     """12,000 MNIST digits as unit vectors."""
-    data = np.load(shared_file("mnist.npz"))
-    X = data["X_train"][:12000].astype(np.float32)
-    return X / np.linalg.norm(X, axis=1, keepdims=True), data["y_train"][:12000].astype(int)
+    shared_file("mnist.npz")
+    data = ks.datasets.load("mnist")
+    X = data.X_train[:12000]
+    return X / np.linalg.norm(X, axis=1, keepdims=True), data.y_train[:12000]

@@ -22,8 +22,9 @@ _SPEC.loader.exec_module(benchmark)
 
 
 @pytest.fixture
-def data(monkeypatch):
-    monkeypatch.setattr(benchmark, "FOLDER", shared_file("boston.csv").parent)
+def data():
+    for name in ("boston.csv", "cpusmall.npz"):
+        shared_file(name)
 
 
 def test_boston(data):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-__all__ = ["BLUE", "GREY", "ORANGE", "PURPLE", "tidy"]
+__all__ = ["BLUE", "GREY", "ORANGE", "PURPLE", "in_percent", "tidy"]
 
 BLUE, ORANGE, GREY, PURPLE = "#0b6e99", "#e07a1f", "#8a8a8a", "#6a4c93"
 
@@ -12,3 +12,11 @@ def tidy(*plots: Any) -> None:
     for axes in plots:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
+
+
+def in_percent(axis: Any, digits: int = 0) -> None:
+    """Shares as percentages, on an axis with a logarithmic scale too."""
+    from matplotlib.ticker import NullFormatter, PercentFormatter
+
+    axis.set_major_formatter(PercentFormatter(1.0, decimals=digits))
+    axis.set_minor_formatter(NullFormatter())

@@ -106,10 +106,7 @@ class Fleet:
             raise ValueError(
                 f"budget={parts.budget!r} has no limit, which a fleet needs: give budget=20, say."
             )
-        structure = model._structure()
-        n_outputs = 1 if single or labels is None else len(labels)
-        if structure is not None:
-            n_outputs = structure.n_outputs()
+        n_outputs = 1 if labels is None else labels.n_outputs()
         self._parts, self._labels = parts, labels
         self._models = backend.Models(parts, self.n_features, n_outputs, self.dtype, self._n_asked)
 
@@ -148,7 +145,7 @@ class Fleet:
         try:
             y = self._targets(y, len(X))
             X, bad = self._rows(X)
-            weight = self._weights(sample_weight, len(X))
+            weight = self._prototype._weights(sample_weight, X)
             weight[bad] = 0.0
             scores, refused = backend.learn(self._fitted(), X, y, weight, members, self._threads())
         except BaseException:
@@ -437,21 +434,6 @@ class Fleet:
                 f"{self._labels.names!r}: declare every class with classes=."
             )
         return codes
-
-    @staticmethod
-    def _weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-        if sample_weight is None:
-            return np.ones(n_rows)
-        weight = check_array(
-            sample_weight, dtype=np.float64, ensure_2d=False, copy=True, input_name="sample_weight",
-            ensure_min_samples=0,
-        )  # fmt: skip
-        if weight.shape != (n_rows,) or (weight < 0).any():
-            raise ValueError(
-                f"sample_weight of shape {weight.shape} must be one number of at least 0 for each "
-                f"of the {n_rows} rows."
-            )
-        return weight
 
     def _count(self, bad: np.ndarray, refused: np.ndarray) -> None:
         if refused.any() and not self._prototype._skips():

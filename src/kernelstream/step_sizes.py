@@ -46,59 +46,15 @@ def note_drift(step_state, eta, n_seen):
 
 
 @rule
-class ConstantRule(NamedTuple):
-    """A step that never changes."""
-
-    initial: float
-
-    def next_step(self, first, eta, n_seen, correlation):
-        return first
-
-    def next_mean_loss(self, mean_loss, loss, n_seen):
-        return mean_loss
-
-    def unit(self, mean_loss):
-        return 1.0
-
-    def is_traced(self):
-        return False
-
-    def trace_decay(self):
-        return 0.0
-
-
-@rule
-class SqrtDecayRule(NamedTuple):
-    """A step that falls as the square root of time, (59)."""
+class ScheduleRule(NamedTuple):
+    """A step that falls as a power of time, ``initial (tau / (tau + t))^power``; 0: never, (59)."""
 
     initial: float
     tau: float
+    power: float
 
     def next_step(self, first, eta, n_seen, correlation):
-        return first * math.sqrt(self.tau / (self.tau + n_seen))  # (59)
-
-    def next_mean_loss(self, mean_loss, loss, n_seen):
-        return mean_loss
-
-    def unit(self, mean_loss):
-        return 1.0
-
-    def is_traced(self):
-        return False
-
-    def trace_decay(self):
-        return 0.0
-
-
-@rule
-class InverseDecayRule(NamedTuple):
-    """A step that falls as time."""
-
-    initial: float
-    tau: float
-
-    def next_step(self, first, eta, n_seen, correlation):
-        return first * self.tau / (self.tau + n_seen)
+        return first * (self.tau / (self.tau + n_seen)) ** self.power
 
     def next_mean_loss(self, mean_loss, loss, n_seen):
         return mean_loss
@@ -180,9 +136,9 @@ class Constant(_StepSize):
     def check(self) -> None:
         number("initial", self.initial, above=0)
 
-    def to_rule(self) -> ConstantRule:
+    def to_rule(self) -> ScheduleRule:
         self.check()
-        return ConstantRule(float(self.initial))
+        return ScheduleRule(float(self.initial), 1.0, 0.0)
 
 
 class SqrtDecay(_StepSize):
@@ -211,9 +167,9 @@ class SqrtDecay(_StepSize):
         number("initial", self.initial, above=0)
         number("tau", self.tau, above=0)
 
-    def to_rule(self) -> SqrtDecayRule:
+    def to_rule(self) -> ScheduleRule:
         self.check()
-        return SqrtDecayRule(float(self.initial), float(self.tau))
+        return ScheduleRule(float(self.initial), float(self.tau), 0.5)
 
 
 class InverseDecay(_StepSize):
@@ -258,9 +214,9 @@ class InverseDecay(_StepSize):
             )
         return InverseDecay(1.0 / (self.tau * c), self.tau)
 
-    def to_rule(self) -> InverseDecayRule:
+    def to_rule(self) -> ScheduleRule:
         self.check()
-        return InverseDecayRule(float(self.initial), float(self.tau))
+        return ScheduleRule(float(self.initial), float(self.tau), 1.0)
 
 
 class SMD(_StepSize):

@@ -216,6 +216,9 @@ class SequentialRule(NamedTuple):
 
 class _Update(Part):
     uses_norm = False
+    brings_margin = False  # and then has no regularization, intercept and step size but its own
+    revisits_rows = False  # each has a coefficient of its own, in several passes: `fit` only
+    only_loss: str | None = None  # the one that it goes with, in classification
 
     def touches_all(self) -> bool:
         return False
@@ -397,6 +400,8 @@ class ALMA(_Update):
     """
 
     uses_norm = True
+    brings_margin = True
+    only_loss = "hinge"
 
     def __init__(self, alpha: float = 0.9):
         self.alpha = alpha
@@ -440,6 +445,8 @@ class Ballseptron(_Update):
     """
 
     uses_norm = True
+    brings_margin = True
+    only_loss = "perceptron"
 
     def __init__(self, radius: float = 0.02):
         self.radius = radius
@@ -471,6 +478,9 @@ class Adatron(_Update):
     >>> Adatron()
     Adatron()
     """
+
+    revisits_rows = True
+    only_loss = "hinge"
 
     def touches_all(self) -> bool:
         return True
@@ -506,6 +516,9 @@ class LASVM(_Update):
     >>> LASVM(tolerance=0.01)
     LASVM(cache_mb=256, tolerance=0.01)
     """
+
+    revisits_rows = True
+    only_loss = "hinge"
 
     def __init__(self, tolerance: float = 0.001, cache_mb: float = 256):
         self.tolerance = tolerance

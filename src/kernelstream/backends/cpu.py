@@ -161,7 +161,7 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
         raw_f, raw_v = predict.raw_scores(learner.state, k[:n], learner.points.memory)
     tile = Tile(k, n, raw_f, raw_v, y, weight, _STORED_GRAM)
     arguments = learner.model, learner.state, tile, trail, _work(learner)
-    if "learn" not in learner.scratch:  # the types of these four never change in a learner's life
+    if "learn" not in learner.scratch:  # the types of these never change in a learner's life
         learner.scratch["learn"] = entry_point(loop, *arguments)
     done = learner.scratch["learn"](*arguments)
     learner.points.write(trail.slot[:done], trail.partner[:done], trail.share[:done], X, numbers)

@@ -28,7 +28,7 @@ from kernelstream.learner.model import Parts, build, corrects_norms
 from kernelstream.learner.points import write_row
 from kernelstream.learner.state import State, arrays
 
-__all__ = ["Layout", "Models", "learn", "scores"]
+__all__ = ["Layout", "Models", "learn", "n_cores", "scores"]
 
 _ROWS_WORTH_A_THREAD = 1000
 

@@ -15,7 +15,7 @@ from rich.table import Table
 from sklearn.svm import SVC
 
 from kernelstream import datasets, presets
-from kernelstream.drawing import BLUE, GREY, ORANGE, tidy
+from kernelstream.drawing import BLUE, GREY, ORANGE, in_percent, tidy
 from kernelstream.evaluate import prequential
 from kernelstream.streams import counting
 
@@ -184,8 +184,7 @@ def _draw(found: dict[str, Figures], digits: Digits, path: Path) -> None:
             ms=6, label=label,
         )  # fmt: skip
     errors.set(xscale="log", xlabel="error", yticks=places, yticklabels=names)
-    errors.xaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0, decimals=0))
-    errors.xaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+    in_percent(errors.xaxis)
     errors.set_xticks([0.02, 0.05, 0.1, 0.2, 0.5])
     sizes.barh(places, [found[name].n_support for name in names], color=BLUE, height=0.6)
     sizes.set(xlabel="support vectors")

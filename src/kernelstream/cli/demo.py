@@ -14,7 +14,7 @@ from rich.table import Table
 from sklearn.datasets import load_digits
 
 import kernelstream as ks
-from kernelstream.drawing import BLUE, GREY, ORANGE, tidy
+from kernelstream.drawing import BLUE, GREY, ORANGE, in_percent, tidy
 
 __all__ = ["run"]
 
@@ -97,8 +97,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
         left.plot(rows, result.average_error, color=colour, ls=style, lw=1.8, label=label)
         right.plot(rows, result.step_sizes, color=colour, ls=style, lw=1.4, label=label)
     left.set(xlabel="rows seen", ylabel="average error so far", yscale="log", xlim=(1, len(rows)))
-    left.yaxis.set_major_formatter(mpl.ticker.PercentFormatter(1.0, decimals=0))
-    left.yaxis.set_minor_formatter(mpl.ticker.NullFormatter())
+    in_percent(left.yaxis)
     left.set_yticks([0.05, 0.1, 0.2, 0.5, 1.0])
     right.set(xlabel="rows seen", ylabel="step size", yscale="log", xlim=(1, len(rows)))
     left.legend(frameon=False)

@@ -94,7 +94,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         budget = as_budget(self.budget)
         if isinstance(update, Dual):
             self._check_dual(update, budget)
-        if isinstance(update, ALMA | Ballseptron | Adatron | LASVM):
+        if update.only_loss is not None:
             self._check_classic(update, name, budget)
         if isinstance(budget, Merge) and not isinstance(kernel, RBF):
             raise ValueError(
@@ -126,7 +126,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
     def _margin(self, loss: str, update: Any, single_output: bool) -> Any:
         """The margin that was asked for, or the one that the update brings."""
         given = None if self.margin == type(self).default_margin else self.margin
-        if not isinstance(update, ALMA | Ballseptron):
+        if not update.brings_margin:
             # the perceptron has none
             default = 0.0 if loss == "perceptron" else type(self).default_margin
             return as_margin(given, self.nu, default)
@@ -140,7 +140,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         return Shrinking(update.first_margin() * (1.0 if single_output else math.sqrt(2.0)))
 
     def _regularization(self, update: Any, adaptive: bool) -> float:
-        if isinstance(update, ALMA | Ballseptron):
+        if update.brings_margin:
             if self.regularization:
                 raise ValueError(
                     f"update={update!r} has no regularization: leave "
@@ -154,24 +154,27 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
 
     def _check_classic(self, update: Any, loss: str, budget: Any) -> None:
         """What the perceptron's family and solvers of the batch problem go with."""
-        name, in_fit = type(update).__name__, isinstance(update, Adatron | LASVM)
+        name = type(update).__name__
         if self.task != "classification" or self._structure() is not None:
             raise ValueError(f"update={update!r} is for classification, with plain labels.")
-        wanted = "perceptron" if isinstance(update, Ballseptron) else "hinge"
-        if loss != wanted:
-            raise ValueError(f"update={update!r} goes with loss={wanted!r}, not with {loss!r}.")
-        if in_fit and not isinstance(budget, Unbounded):
+        if loss != update.only_loss:
+            raise ValueError(
+                f"update={update!r} goes with loss={update.only_loss!r}, not with {loss!r}."
+            )
+        if update.revisits_rows and not isinstance(budget, Unbounded):
             raise ValueError(f"{name} gives every row a coefficient: use budget=None.")
-        if in_fit and not isinstance(self._margin(loss, update, True), Fixed):
+        if update.revisits_rows and not isinstance(self._margin(loss, update, True), Fixed):
             raise ValueError(f"{name} needs a fixed margin: leave nu={self.nu!r} out.")
         if isinstance(update, LASVM) and not self.fit_intercept:
             raise ValueError(f"update={update!r} solves for an intercept: use fit_intercept=True.")
-        if not in_fit and not isinstance(as_step_size(self.step_size, self.task), Constant):
+        if update.brings_margin and not isinstance(
+            as_step_size(self.step_size, self.task), Constant
+        ):
             raise ValueError(
                 f"update={update!r} does not go with step_size={self.step_size!r}: use "
                 "step_size=1.0."
             )
-        if not in_fit and getattr(self, "fit_intercept", False):
+        if update.brings_margin and getattr(self, "fit_intercept", False):
             raise ValueError(
                 f"update={update!r} has no intercept: wrap the kernel in kernels.Homogenized, "
                 "which adds one."
@@ -302,9 +305,9 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
 
     def _revisits_rows(self) -> bool:
         """Whether every row has a coefficient of its own, for several passes."""
-        if isinstance(self.update, Adatron | LASVM):
-            return True
-        return isinstance(self.update, Dual) and isinstance(as_budget(self.budget), Unbounded)
+        update = as_update(self.update)
+        in_dual = isinstance(update, Dual) and isinstance(as_budget(self.budget), Unbounded)
+        return update.revisits_rows or in_dual
 
     def _learn_epochs(self, X: Any, y: np.ndarray, weight: np.ndarray) -> None:
         """All the passes of `fit`."""

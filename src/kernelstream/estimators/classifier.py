@@ -285,12 +285,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         return trails
 
     def _declare(self, X: np.ndarray, classes: Any, whole_data: bool) -> None:
-        structure = self._structure()
-        self._labels = Labels(classes, structure)
-        n_outputs = 1 if self._labels.single_output else len(self._labels)
-        if structure is not None:
-            n_outputs = structure.n_outputs()
-        self._start(X, n_outputs, self._labels.single_output, whole_data)
+        self._labels = labels = Labels(classes, self._structure())
+        self._start(X, labels.n_outputs(), labels.single_output, whole_data)
 
     def _structure(self) -> LabelStructure | None:
         structure = self.label_structure

@@ -117,12 +117,12 @@ def rebuild(
     resolved = from_json(header["kernel"], arrays, kernel)
     if not isinstance(resolved, kernels.Kernel) or isinstance(resolved.gamma, str):
         raise persistence.FileError(f"the file's kernel is {resolved!r}.")
-    single_output = True
+    single_output, wanted = True, 1
     if (header["labels"] is None) == issubclass(cls, ClassifierMixin):
         raise persistence.FileError(f"the file has the labels {header['labels']!r}.")
     if header["labels"] is not None:
         model._labels = Labels.from_json(header["labels"], model._structure())
-        single_output = model._labels.single_output
+        single_output, wanted = model._labels.single_output, model._labels.n_outputs()
     parts = model._parts(resolved, single_output)
     if header["dtype"] not in ("<f8", "<f4"):
         raise persistence.FileError(f"the file claims rows of type {header['dtype']!r}.")
@@ -130,8 +130,6 @@ def rebuild(
     n_outputs = header["n_outputs"]
     integer_at_least("n_features", n_features, 1)
     integer_at_least("n_outputs", n_outputs, 0)
-    structure = model._structure()
-    wanted = structure.n_outputs() if structure is not None else _n_outputs(model, single_output)
     if n_outputs != wanted:
         raise persistence.FileError(
             f"the file has {n_outputs} outputs where there must be {wanted}."
@@ -174,10 +172,6 @@ def rebuild(
             raise persistence.FileError(f"the file's feature names are {names!r}.")
         model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     return model
-
-
-def _n_outputs(model: Any, single_output: bool) -> int:
-    return 1 if single_output else len(model._labels)
 
 
 def _rows_to_arrays(rows: Any) -> dict[str, np.ndarray]:

@@ -41,6 +41,12 @@ class Labels:
     def __len__(self) -> int:
         return len(self.names)
 
+    def n_outputs(self) -> int:
+        """How many outputs a model of these labels has."""
+        if self.structure is not None:
+            return self.structure.n_outputs()
+        return 1 if self.single_output else len(self)
+
     def as_array(self) -> np.ndarray:
         """The names as an array, of the kind that they came in."""
         if self.dtype is not None and self.dtype.kind in "biuf":

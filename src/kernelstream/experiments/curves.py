@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.drawing import BLUE, GREY, ORANGE, PURPLE, tidy
+from kernelstream.drawing import BLUE, GREY, ORANGE, PURPLE, in_percent, tidy
 from kernelstream.evaluate import PrequentialResult, prequential
 from kernelstream.experiments.outcome import Check, Row
 from kernelstream.experiments.setting import Setting
@@ -107,14 +107,6 @@ def plot(axes: Any, x: Any, y: Any, line: str, label: str | None = None, **optio
     """A line in the style of its learner."""
     colour, style = _LINES[line]
     axes.plot(x, y, **{"color": colour, "ls": style, "lw": 1.7, "label": label, **options})
-
-
-def in_percent(axis: Any, digits: int = 0) -> None:
-    """Shares as percentages, on an axis with a logarithmic scale too."""
-    from matplotlib.ticker import NullFormatter, PercentFormatter
-
-    axis.set_major_formatter(PercentFormatter(1.0, decimals=digits))
-    axis.set_minor_formatter(NullFormatter())
 
 
 _ERROR_TICKS = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
