@@ -5,15 +5,22 @@ So the cache folder carries a hash of the whole package's source.
 """
 
 import hashlib
+import logging
 import os
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
+from numba.core import event
 
-__all__ = ["compiled", "entry_point"]
+__all__ = ["as_argument", "compiled", "entry_point", "seconds_compiling"]
+
+_logger = logging.getLogger("kernelstream")
 
 
 def _source_hash() -> str:
@@ -57,6 +64,9 @@ def compiled(function: Callable[..., Any], any_order: bool = False, nogil: bool 
     `any_order` lets the compiler sum in any order, several terms at a time. `nogil` lets several
     threads of Python run it at once.
     """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        function.py_func = function  # type: ignore[attr-defined]
+        return function
     fastmath = {"reassoc", "contract"} if any_order else False
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     if _FOLDER is not None:
@@ -69,19 +79,130 @@ def compiled(function: Callable[..., Any], any_order: bool = False, nogil: bool 
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
 
 
+# --- entering compiled code without its search for types ------------------------------------------
+
+_LAYOUT_FLAGS = {"C": 0x1, "F": 0x2, "A": 0x0}  # of numpy's array flags, which C code calls so
+_ALIGNED, _WRITEABLE = 0x100, 0x400
+
+
 def entry_point(function: Any, *arguments: Any) -> Callable[..., Any]:
     """The machine code of a compiled function for arguments of just these types.
 
-    Calling it skips finding out the types, which for our nested records takes longer than a step.
-    The caller answers for never passing other types.
+    Calling it skips Numba's search for the types, which for our nested records takes longer than a
+    step. Machine code believes what it is told, so that every array is checked here for its dtype,
+    rank and layout; what is the same object as in the call before is not looked at again.
     """
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
     signature = tuple(numba.typeof(argument) for argument in arguments)
     function.compile(signature)
     code = function.overloads[signature].entry_point
+    are_as_compiled = _check_of(arguments)
 
     # a plain function: whoever follows a model's references, to measure it, stops here and does not
     # walk through the compiler
     def call(*arguments: Any) -> Any:
+        if not are_as_compiled(arguments):
+            raise TypeError(
+                f"{function.__name__} was compiled for arguments of other types, ranks or layouts: "
+                f"{', '.join(map(str, signature))}."
+            )
         return code(*arguments)
 
     return call
+
+
+def _check_of(example: Any) -> Callable[[Any], bool]:
+    """A function that tells whether a value has the type of `example`, as compiled code sees it."""
+    cls = type(example)
+    if isinstance(example, np.ndarray):
+        kind = numba.typeof(example)
+        dtype, rank = example.dtype, kind.ndim
+        wanted = _LAYOUT_FLAGS[kind.layout] | _ALIGNED | (_WRITEABLE if kind.mutable else 0)
+        return lambda value: (
+            type(value) is cls
+            and value.dtype == dtype
+            and value.ndim == rank
+            and value.flags.num & wanted == wanted
+        )
+    if not isinstance(example, tuple):
+        return lambda value: type(value) is cls
+    checks = [_check_of(value) for value in example]
+    known: list[Any] = [None] * len(checks)  # what was found right before
+
+    def is_tuple(values: Any) -> bool:
+        if type(values) is not cls or len(values) != len(checks):
+            return False
+        for i, value in enumerate(values):
+            if value is not known[i]:
+                if not checks[i](value):
+                    return False
+                known[i] = value
+        return True
+
+    return is_tuple
+
+
+def as_argument(values: Any, dtype: Any = np.float64) -> np.ndarray:
+    """`values` as an array that compiled code may be given: contiguous, aligned and writeable.
+
+    Read-only arrays (memory maps, broadcasts) are copied, others only where they must be.
+    """
+    return np.require(values, dtype, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"]).view(np.ndarray)
+
+
+# --- telling that it compiles ---------------------------------------------------------------------
+
+
+class _Watch(event.Listener):
+    """Measures how long our functions take to compile, and says so while it takes long."""
+
+    PATIENCE = 1.0  # seconds
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._depth = 0
+        self._began = 0.0
+        self._timer: threading.Timer | None = None
+        self._lock = threading.Lock()
+
+    def on_start(self, event: Any) -> None:
+        if not _is_ours(event):
+            return
+        with self._lock:
+            self._depth += 1
+            if self._depth == 1:  # what this function calls is compiled within
+                self._began = time.perf_counter()
+                self._timer = threading.Timer(self.PATIENCE, _say_that_it_compiles)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def on_end(self, event: Any) -> None:
+        if not _is_ours(event):
+            return
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0 and self._timer is not None:
+                self._timer.cancel()
+                self.seconds += time.perf_counter() - self._began
+
+
+def _is_ours(event: Any) -> bool:
+    function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
+    return getattr(function, "__module__", "").partition(".")[0] == __name__.partition(".")[0]
+
+
+def _say_that_it_compiles() -> None:
+    again = "The result is kept" if _FOLDER is not None else "No folder can be written to keep it"
+    _logger.warning(
+        "kernelstream compiles this combination of parts, which takes about 15 seconds. %s.", again
+    )
+
+
+_watch = _Watch()
+event.register("numba:compile", _watch)
+
+
+def seconds_compiling() -> float:
+    """How long this process has been compiling our functions so far."""
+    return _watch.seconds

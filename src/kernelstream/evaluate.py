@@ -134,7 +134,7 @@ def prequential(
         for start in range(0, n_rows, block):
             rows = slice(start, min(start + block, n_rows))
             target, some = None if y is None else y[rows], _safe_indexing(X, rows)
-            before = model._scores(some) if asked and model.__sklearn_is_fitted__() else None
+            before = model._scores(some)[0] if asked and model.__sklearn_is_fitted__() else None
             found, kept = model._partial_fit(some, target, classes, keep_scores=True)
             if before is not None:
                 found = [trail._replace(scores=before) for trail in found]

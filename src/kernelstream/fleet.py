@@ -1,5 +1,6 @@
 """A fleet: many small models of one kind, learning side by side."""
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from kernelstream import persistence, presets
 from kernelstream.backends import cpu
 from kernelstream.backends import fleet as backend
 from kernelstream.estimators import KernelClassifier, KernelRegressor
+from kernelstream.estimators.bad_rows import unmasked
 from kernelstream.estimators.files import from_json, to_json
 from kernelstream.estimators.labels import Labels, as_labels
 from kernelstream.learner.model import build
@@ -86,6 +88,7 @@ class Fleet:
         self._n_asked = integer_at_least("n_models", n_models, 0)
         self._labels: Labels | None = None
         self._models: backend.Models | None = None
+        self._turn = threading.RLock()  # for which learning calls of several threads wait
         structure = self._prototype._structure()
         if not isinstance(self._prototype, KernelClassifier):
             if classes is not None:
@@ -140,18 +143,24 @@ class Fleet:
             anything. Only where the step that a row asks for is too large to be represented, all
             models have learned their other rows.
         """
+        with self._turn:
+            return self._learn(X, y, models, sample_weight)
+
+    def _learn(self, X: Any, y: Any, models: Any, sample_weight: Any) -> np.ndarray:
         members = self._members(X, models)
-        knew_classes = self._models is not None
-        try:
-            y = self._targets(y, len(X))
-            X, bad = self._rows(X)
-            weight = self._prototype._weights(sample_weight, X)
-            weight[bad] = 0.0
-            scores, refused = backend.learn(self._fitted(), X, y, weight, members, self._threads())
-        except BaseException:
-            if not knew_classes:  # rows that were not learned declare nothing
-                self._labels = self._models = None
-            raise
+        y = self._checked_targets(y, len(X))
+        draft = self  # rows that are not learned declare no classes
+        if self._models is None:
+            draft = self._like(None)
+            draft._begin(Labels(y))
+        targets = draft._targets(y, len(X))
+        X, bad = draft._rows(X)
+        weight = self._prototype._weights(sample_weight, X)
+        weight[bad] = 0.0
+        scores, refused, learned = backend.learn(
+            draft._fitted(), X, targets, weight, members, self._threads()
+        )
+        self.__dict__.update(_parts=draft._parts, _labels=draft._labels, _models=learned)
         self._count(bad, refused)
         return self._shaped(scores, bad)
 
@@ -168,10 +177,18 @@ class Fleet:
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
         """
+        return self._scores(X, models)[0]
+
+    def _scores(self, X: Any, models: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The scores of rows, and the margins of their models at that moment."""
         members = self._members(X, models)
         fleet = self._fitted()
         X, bad = self._rows(X)
-        return self._shaped(backend.scores(fleet, X, members, self._threads()), bad)
+        with fleet.gate:
+            scores = backend.scores(fleet, X, members, self._threads())
+            margins = fleet.view("margin.epsilon")[:, 0]
+            margins = margins.copy() if members is None else margins[members]
+        return self._shaped(scores, bad), margins
 
     def predict(self, X: Any, *, models: Any = None) -> np.ndarray:
         """Labels, numbers, or +1 (familiar) and -1 (alarm), as the estimators' `predict`.
@@ -185,14 +202,13 @@ class Fleet:
         -------
         ndarray of shape (n_rows,)
         """
-        scores = self.score_samples(X, models=models)
+        scores, margins = self._scores(X, models)
         if self._labels is not None:
             scores = scores.reshape(len(scores), -1)
             return self._labels.as_array()[self._labels.predicted(scores)]
         if isinstance(self._prototype, KernelRegressor):
             return scores
-        members = slice(None) if models is None else np.asarray(models)
-        return np.where(scores >= self.margin_[members], 1, -1)
+        return np.where(scores >= margins, 1, -1)
 
     # --- models ----------------------------------------------------------------------------------
 
@@ -216,7 +232,9 @@ class Fleet:
         KernelClassifier, KernelRegressor or NoveltyDetector
         """
         fleet = self._fitted()
-        index = range(len(fleet))[index]
+        with fleet.gate:
+            fleet = fleet.select([range(len(fleet))[index]])
+        index = 0
         model = presets.make(self.preset, self.task, **self.params)
         learner = build(self._parts, self.n_features, fleet.learner.n_outputs, self.dtype)
         for name, array in state_arrays(learner.state):
@@ -246,7 +264,9 @@ class Fleet:
         Fleet
         """
         chosen = models if isinstance(models, slice) else np.asarray(models)
-        return self._like(self._fitted().select(chosen))
+        fleet = self._fitted()
+        with fleet.gate:
+            return self._like(fleet.select(chosen))
 
     def add(self, models: "int | Fleet") -> "Fleet":
         """Add models behind the others.
@@ -260,16 +280,18 @@ class Fleet:
         -------
         self
         """
-        fleet = self._fitted()
-        if isinstance(models, Fleet):
-            if models._kind() != self._kind():
-                raise ValueError(f"models={models!r} is not of the kind of {self!r}.")
-            others = models._fitted()
-        else:
-            n = integer_at_least("models", models, 0)
-            n_outputs = fleet.learner.n_outputs
-            others = backend.Models(self._parts, self.n_features, n_outputs, self.dtype, n)
-        self._models = fleet.extend(others)
+        with self._turn:
+            fleet = self._fitted()
+            if isinstance(models, Fleet):
+                if models._kind() != self._kind():
+                    raise ValueError(f"models={models!r} is not of the kind of {self!r}.")
+                others = models._fitted()
+            else:
+                n = integer_at_least("models", models, 0)
+                n_outputs = fleet.learner.n_outputs
+                others = backend.Models(self._parts, self.n_features, n_outputs, self.dtype, n)
+            with others.gate:
+                self._models = fleet.extend(others)
         return self
 
     def drop(self, models: Any) -> "Fleet":
@@ -283,16 +305,23 @@ class Fleet:
         -------
         self
         """
-        fleet = self._fitted()
-        stays = np.ones(len(fleet), dtype=bool)
-        stays[np.asarray(models)] = False
-        self._models = fleet.select(stays)
+        with self._turn:
+            fleet = self._fitted()
+            stays = np.ones(len(fleet), dtype=bool)
+            stays[np.asarray(models)] = False
+            self._models = fleet.select(stays)
         return self
 
-    def _like(self, models: backend.Models) -> "Fleet":
+    def _like(self, models: backend.Models | None) -> "Fleet":
         fleet = object.__new__(Fleet)
-        fleet.__dict__.update(self.__dict__, _models=models)
+        fleet.__dict__.update(self.__dict__, _models=models, _turn=threading.RLock())
         return fleet
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_turn"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _turn=threading.RLock())
 
     def _kind(self) -> tuple[Any, ...]:
         labels = None if self._labels is None else self._labels.names
@@ -308,6 +337,8 @@ class Fleet:
         path : str or path-like
         """
         fleet = self._fitted()
+        with fleet.gate:
+            fleet = fleet.select(slice(None))
         arrays = {name: fleet.view(name) for name, _ in state_arrays(fleet.learner.state)}
         arrays["points"] = fleet.points
         header = {
@@ -395,8 +426,8 @@ class Fleet:
         skips = self._prototype._skips()
         with np.errstate(over="ignore"):  # a number that float32 cannot hold is refused later
             X = check_array(
-                X, dtype=self.dtype, order="C", ensure_all_finite=False, ensure_min_samples=0,
-                input_name="X",
+                unmasked(X), dtype=self.dtype, order="C", ensure_all_finite=False,
+                ensure_min_samples=0, input_name="X",
             )  # fmt: skip
         if X.shape[1] != self.n_features:
             raise ValueError(
@@ -411,22 +442,30 @@ class Fleet:
             X = np.where(bad[:, None], 0.0, X).astype(self.dtype)
         return X, bad
 
-    def _targets(self, y: Any, n_rows: int) -> np.ndarray:
+    def _checked_targets(self, y: Any, n_rows: int) -> np.ndarray:
+        """One target for each row: labels, or finite numbers."""
         is_classifier = isinstance(self._prototype, KernelClassifier)
         if not is_classifier and not isinstance(self._prototype, KernelRegressor):
             return np.ones(n_rows)
         if y is None:
             raise ValueError(f"y is missing: task={self.task!r} needs the target of each row.")
-        if len(y) != n_rows:
-            raise ValueError(f"X has {n_rows} rows, y has {len(y)}: they must match.")
-        if not is_classifier:
-            return check_array(
+        y = unmasked(y)
+        if is_classifier:
+            y = as_labels(y)
+        else:
+            y = check_array(
                 y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
             )
-        y = as_labels(y)
+        if y.shape != (n_rows,):
+            raise ValueError(
+                f"y has the shape {y.shape}, X has {n_rows} rows: give one target for each row."
+            )
+        return y
+
+    def _targets(self, y: np.ndarray, n_rows: int) -> np.ndarray:
+        """Targets as numbers."""
         if self._labels is None:
-            self._begin(Labels(y))
-        assert self._labels is not None
+            return y
         _, codes, new = self._labels.including(y)
         if new:
             raise ValueError(
@@ -463,7 +502,8 @@ class Fleet:
         place, models = _READABLE.get(name), self.__dict__.get("_models")
         if place is None or models is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return models.view(place)[:, 0].copy()
+        with models.gate:
+            return models.view(place)[:, 0].copy()
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_READABLE]

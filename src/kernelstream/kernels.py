@@ -47,6 +47,7 @@ class Kernel(Part):
 
     gamma: Any = 1.0
     is_bounded_by_numbers = True  # whether `magnitude` tells which rows would overflow
+    norm_factor: Any = 1.0  # where rows are merged: their `numbers` over their squared norms
 
     def resolve(self, n_features: int) -> "Kernel":
         """The same kernel with gamma="auto" turned into 1 / n_features."""
@@ -218,6 +219,10 @@ class RBF(Kernel):
 
     def check(self) -> None:
         _check_gamma(self.gamma)
+
+    @property
+    def norm_factor(self) -> float:
+        return float(self.gamma)
 
     def numbers(self, X):
         return self.gamma * squared_norms(X)

@@ -209,7 +209,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         return self._model.classes_.tolist()
 
     def _probabilities(self, rows: np.ndarray) -> np.ndarray:
-        return softmax(self._model._scores(rows))
+        return softmax(self._model._scores(rows)[0])
 
 
 class KernelRegressor(_Adapter, base.MiniBatchRegressor):

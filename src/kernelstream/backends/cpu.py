@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import entry_point
+from kernelstream.compiled import as_argument, entry_point
 from kernelstream.learner import predict
 from kernelstream.learner.dictionary import learn_dictionary
 from kernelstream.learner.expansion import StoredGram
@@ -26,6 +26,7 @@ __all__ = [
     "all_or_nothing",
     "learn",
     "learn_row",
+    "learns_in_one_call",
     "refuse_large",
     "score_row",
     "scores",
@@ -62,6 +63,9 @@ def learn(
     `tile_rows`, up to `STAGED_ROWS`, is how many rows share a matrix product: it changes the
     speed, not the result. `keep_scores` makes the trail keep every score, which takes memory.
     """
+    if not sparse.issparse(X):
+        X = as_argument(X, learner.dtype)
+    y, weight = as_argument(y), as_argument(weight)
     numbers = learner.points.kernel.numbers(X)
     refuse_large(learner, X, numbers)
     trail = new_trail(X.shape[0], learner.n_outputs if keep_scores else 0)
@@ -77,6 +81,16 @@ def learn(
             raise BadRow(start + done, TOO_LARGE_A_STEP)
         start = stop
     return trail
+
+
+def learns_in_one_call(learner: Learner) -> bool:
+    """Whether `learn_row` changes the learner in a single call of compiled code.
+
+    Then nothing can interrupt it half way: there is room for the row, the code is compiled, and the
+    loop itself writes the row.
+    """
+    room = learner.n_points < learner.n_slots or learner.limit is not None
+    return room and "learn" in learner.scratch and not learner.points.is_sparse
 
 
 def learn_row(learner: Learner, X: Any, y: float) -> None:
@@ -160,11 +174,12 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
         loop = learn_tile
         raw_f, raw_v = predict.raw_scores(learner.state, k[:n], learner.points.memory)
     tile = Tile(k, n, raw_f, raw_v, y, weight, _STORED_GRAM)
-    arguments = learner.model, learner.state, tile, trail, _work(learner)
+    slots = learner.points.slots(X, numbers)
+    arguments = learner.model, learner.state, tile, trail, _work(learner), slots
     if "learn" not in learner.scratch:  # the types of these never change in a learner's life
         learner.scratch["learn"] = entry_point(loop, *arguments)
     done = learner.scratch["learn"](*arguments)
-    learner.points.write(trail.slot[:done], trail.partner[:done], trail.share[:done], X, numbers)
+    learner.points.write(trail, done, X, numbers)
     return int(done)
 
 

@@ -6,9 +6,9 @@ are the state of the next, and THE loop (`learner.learn`) learns its rows in pla
 no part by name, and whatever the loop can do, a fleet can.
 """
 
-import copy
 import ctypes
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,10 +21,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload, register_jitable
 
 from kernelstream.backends import cpu
-from kernelstream.compiled import compiled, entry_point
+from kernelstream.compiled import as_argument, compiled, entry_point
 from kernelstream.learner.expansion import ComputedGram
 from kernelstream.learner.learn import Tile, Trail, Work, learn_rows, new_trail, new_work
-from kernelstream.learner.model import Parts, build, corrects_norms
+from kernelstream.learner.model import Gate, Parts, build, corrects_norms
 from kernelstream.learner.points import write_row
 from kernelstream.learner.state import State, arrays
 
@@ -84,13 +84,20 @@ class Models:
         self.integers = np.zeros((n_models, self.layout.n_integers), np.int64)
         self.points = np.zeros((n_models, learner.n_features, learner.n_slots), learner.dtype)
         self.layout.write(learner.state, self.floats, self.integers)
-        self.scratch: dict[str, Any] = {}  # never copied
+        self.scratch: dict[str, Any] = {}  # never saved
+        self.gate = Gate()
 
     def __len__(self) -> int:
         return len(self.floats)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "scratch": {}}
+        with self.gate:
+            copy = {**self.select(slice(None)).__dict__, "scratch": {}}
+        del copy["gate"]
+        return copy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, gate=Gate())
 
     def n_bytes_of_a_model(self) -> int:
         """How much memory a model takes."""
@@ -107,7 +114,22 @@ class Models:
 
     def select(self, chosen: Any) -> "Models":
         """The chosen models alone, as copies."""
+        chosen = np.arange(len(self))[chosen]  # with a slice numpy would give views
         return self._with(self.floats[chosen], self.integers[chosen], self.points[chosen])
+
+    def replaced(self, chosen: np.ndarray, others: "Models") -> "Models":
+        """These models with others in the chosen places: in place, or a copy if somebody reads."""
+        with self.gate.lock:
+            if not self.gate.readers:
+                self._put(chosen, others)
+                return self
+        copy = self.select(slice(None))
+        copy._put(chosen, others)
+        return copy
+
+    def _put(self, chosen: np.ndarray, others: "Models") -> None:
+        self.floats[chosen], self.integers[chosen] = others.floats, others.integers
+        self.points[chosen] = others.points
 
     def extend(self, others: "Models") -> "Models":
         """These models and after them others of the same kind."""
@@ -118,8 +140,10 @@ class Models:
         )
 
     def _with(self, floats: np.ndarray, integers: np.ndarray, points: np.ndarray) -> "Models":
-        models = copy.copy(self)
-        models.floats, models.integers, models.points = floats, integers, points
+        models = object.__new__(Models)
+        models.__dict__.update(
+            self.__dict__, floats=floats, integers=integers, points=points, gate=Gate()
+        )
         return models
 
 
@@ -266,19 +290,40 @@ def _raw_scores(expansion, coefficients, n, column, raw):
 def learn(
     models: Models, X: np.ndarray, y: np.ndarray, weight: np.ndarray, members: np.ndarray | None,
     n_threads: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> tuple[np.ndarray, np.ndarray, Models]:  # fmt: skip
     """Learn each row with the model in `members` (None: row i with model i).
 
-    The scores before that, and which rows were refused because of the step that they ask for; their
-    models are as they were before these rows. A row that is bad by itself is a `BadRow` before
-    anything is learned.
+    The scores before that; which rows were refused because of the step that they ask for, their
+    models being as they were before these rows; and the models that have learned. Those are the
+    same ones, changed in place, where nobody can read meanwhile; otherwise copies learn, and take
+    the place of the models at the end. A row that is bad by itself is a `BadRow` before anything is
+    learned.
     """
     learner = models.learner
+    X, y, weight = as_argument(X, learner.dtype), as_argument(y), as_argument(weight)
     cpu.refuse_large(learner, X, learner.points.kernel.numbers(X))
+    if threading.active_count() == 1:
+        with models.gate.lock:
+            if not models.gate.readers:
+                return *_learn(models, X, y, weight, members, n_threads), models
+    if members is None:
+        copies = models.select(slice(None))
+        return *_learn(copies, X, y, weight, members, n_threads), copies
+    chosen, members = np.unique(members, return_inverse=True)
+    copies = models.select(chosen)
+    learned = _learn(copies, X, y, weight, members, n_threads)
+    return *learned, models.replaced(chosen, copies)
+
+
+def _learn(
+    models: Models, X: np.ndarray, y: np.ndarray, weight: np.ndarray, members: np.ndarray | None,
+    n_threads: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    learner = models.learner
     result = np.empty((len(X), learner.n_outputs))
     refused = np.zeros(len(X), np.bool_)
 
-    def some(hand: Hand, order: np.ndarray, of_models: np.ndarray) -> None:
+    def learn_rows_of(hand: Hand, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
             learner.points.kernel.to_rule(), models.corrects, learner.model, hand,
             models.first_state(), models.floats, models.integers, models.points, order, of_models,
@@ -286,26 +331,30 @@ def learn(
         )  # fmt: skip
         _call(models, "learn", _learn_models, arguments)
 
-    _in_threads(models, len(X), members, n_threads, some)
+    _in_threads(models, len(X), members, n_threads, learn_rows_of)
     return result, refused
 
 
 def scores(
     models: Models, X: np.ndarray, members: np.ndarray | None, n_threads: int
 ) -> np.ndarray:  # fmt: skip
-    """The scores of each row by the model in `members` (None: row i by model i)."""
+    """The scores of each row by the model in `members` (None: row i by model i).
+
+    The caller is inside the models' gate.
+    """
     learner = models.learner
+    X = as_argument(X, learner.dtype)
     cpu.refuse_large(learner, X, learner.points.kernel.numbers(X))
     result = np.empty((len(X), learner.n_outputs))
 
-    def some(hand: Hand, order: np.ndarray, of_models: np.ndarray) -> None:
+    def score_rows_of(hand: Hand, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
             learner.points.kernel.to_rule(), hand, models.first_state(), models.floats,
             models.integers, models.points, order, of_models, X, result,
         )  # fmt: skip
         _call(models, "scores", _score_models, arguments)
 
-    _in_threads(models, len(X), members, n_threads, some)
+    _in_threads(models, len(X), members, n_threads, score_rows_of)
     return result
 
 
@@ -317,9 +366,9 @@ def _call(models: Models, name: str, function: Any, arguments: tuple[Any, ...]) 
 
 def _in_threads(
     models: Models, n_rows: int, members: np.ndarray | None, n_threads: int,
-    some: Callable[[Hand, np.ndarray, np.ndarray], None],
+    work: Callable[[Hand, np.ndarray, np.ndarray], None],
 ) -> None:  # fmt: skip
-    """Call `some` for the rows of every model, each model's in one thread and in their order."""
+    """Call `work` for the rows of every model, each model's in one thread and in their order."""
     if n_rows == 0:
         return
     if members is None:
@@ -331,20 +380,29 @@ def _in_threads(
     cuts = np.linspace(0, n_rows, n_pieces + 1).astype(int)
     # a cut in the midst of a model's rows moves to their beginning
     cuts[1:-1] = np.searchsorted(members, members[cuts[1:-1]])
-    hands = models.scratch.setdefault("hands", [])
-    while len(hands) < n_pieces:
-        hands.append(_new_hand(models))
     pieces = [slice(*pair) for pair in pairwise(cuts)]
-    if n_pieces == 1:
-        some(hands[0], order, members)
-        return
-    with ThreadPoolExecutor(n_pieces) as pool:
-        jobs = [
-            pool.submit(some, hand, order[piece], members[piece])
-            for hand, piece in zip(hands, pieces, strict=False)
-        ]
-        for job in jobs:
-            job.result()
+    hands = [_lent_hand(models) for _ in pieces]
+    try:
+        if n_pieces == 1:
+            work(hands[0], order, members)
+            return
+        with ThreadPoolExecutor(n_pieces) as pool:
+            jobs = [
+                pool.submit(work, hand, order[piece], members[piece])
+                for hand, piece in zip(hands, pieces, strict=True)
+            ]
+            for job in jobs:
+                job.result()
+    finally:
+        models.scratch["hands"].extend(hands)
+
+
+def _lent_hand(models: Models) -> Hand:
+    """A thread's memory that no other thread has: one that came back, or a new one."""
+    try:
+        return models.scratch.setdefault("hands", []).pop()
+    except IndexError:
+        return _new_hand(models)
 
 
 def n_cores() -> int:

@@ -12,7 +12,7 @@ from kernelstream.backends.cpu import NOT_FINITE, BadRow
 from kernelstream.learner.model import Learner
 from kernelstream.parts import one_of
 
-__all__ = ["BadRowPolicy"]
+__all__ = ["BadRowPolicy", "unmasked"]
 
 
 class BadRowPolicy:
@@ -39,7 +39,7 @@ class BadRowPolicy:
         if not self._skips():
             return learn(X, y, sample_weight), None
         n_features = self._learner.n_features if "_learner" in self.__dict__ else None
-        X, y, kept, bad = _sift(X, y, n_features, self._target_check())
+        X, y, kept, bad = _sift(unmasked(X), unmasked(y), n_features, self._target_check())
         if sample_weight is not None:
             sample_weight = np.asarray(sample_weight)
         answer: Any = []
@@ -69,6 +69,18 @@ class BadRowPolicy:
             raise error
         reason = error.reason if isinstance(error, BadRow) else str(error)
         self._report([BadRow(0, reason)])
+
+
+def unmasked(values: Any) -> Any:
+    """`values`, or, of a masked array, an ordinary one with NaN or None for what is masked."""
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if not np.ma.is_masked(values):
+        return values.data
+    is_number = values.ndim == 2 or values.dtype.kind == "f"
+    filled = np.array(values.data, dtype=np.float64 if is_number else object)
+    filled[np.ma.getmaskarray(values)] = np.nan if is_number else None
+    return filled
 
 
 def _sift(

@@ -1,9 +1,10 @@
 """What the three estimators share: parameters to parts, rows to the backend, state to read."""
 
 import math
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +16,8 @@ from sklearn.utils.validation import check_array, validate_data
 from kernelstream import losses
 from kernelstream.backends import cpu
 from kernelstream.budgets import Independent, Merge, Unbounded, as_budget
-from kernelstream.estimators.bad_rows import BadRowPolicy
+from kernelstream.compiled import as_argument
+from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
 from kernelstream.kernels import RBF, Homogenized, Kernel, Laplacian, Normalized, as_kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.lasvm import fit_lasvm
@@ -30,6 +32,8 @@ from kernelstream.step_sizes import Constant, as_step_size
 from kernelstream.updates import ALMA, LASVM, Adatron, Ballseptron, Dual, Implicit, as_update
 
 __all__ = ["KernelEstimator"]
+
+Answer = TypeVar("Answer")
 
 _DEFAULT_REGULARIZATION = 1e-6
 _KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
@@ -233,6 +237,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
 
     def _rows(self, X: Any, y: Any = "no_validation", reset: bool = False, **options: Any) -> Any:
         """X (and y) as checked arrays, X as the learner keeps rows once there is one."""
+        X, y = unmasked(X), unmasked(y)
         checked = validate_data(
             self, X, y, reset=reset, dtype=[np.float64, np.float32], order="C",
             accept_sparse="csr", **options,
@@ -257,7 +262,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         if sample_weight is None:
             return np.ones(X.shape[0])
         weight = check_array(
-            sample_weight, dtype=np.float64, ensure_2d=False, order="C", copy=True,
+            unmasked(sample_weight), dtype=np.float64, ensure_2d=False, order="C", copy=True,
             input_name="sample_weight",
         )  # fmt: skip
         if weight.shape != (X.shape[0],):
@@ -277,21 +282,76 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         if not weight.any():
             raise ValueError("sample_weight is zero for every row: there is nothing to fit.")
 
+    # --- changes: all or nothing, and never under a reader's eyes ---------------------------------
+
+    @property
+    def _turn(self) -> Any:
+        """The lock for which learning calls of several threads wait."""
+        lock = self.__dict__.get("_lock")
+        return self.__dict__.setdefault("_lock", threading.RLock()) if lock is None else lock
+
+    def _commit(self, change: Callable[[Self], Answer]) -> Answer:
+        """Let `change` learn something, all of it or, after an error, nothing.
+
+        Where no other thread exists, nobody can read meanwhile: the model changes in place, and is
+        put back after an error. Otherwise a draft of the model learns, while others read the model
+        as it was; then the model becomes its draft, in one step.
+        """
+        learner = self.__dict__.get("_learner")
+        if threading.active_count() == 1 and learner is not None:
+            with learner.gate.lock:
+                if not learner.gate.readers:
+                    with self._unchanged_on_error():
+                        return change(self)
+        draft = self._draft()
+        if learner is not None:
+            with learner.gate:
+                draft._learner = learner.copy()
+        answer = change(draft)
+        self._become(draft)
+        return answer
+
+    def _draft(self) -> Self:
+        draft = object.__new__(type(self))
+        draft.__dict__.update(self.__dict__)
+        return draft
+
+    def _become(self, draft: Self) -> None:
+        """Take over everything that the draft knows; readers see all of it or nothing."""
+        self.__dict__.update(draft.__dict__)
+        for name in set(self.__dict__) - set(draft.__dict__):
+            del self.__dict__[name]
+
     @contextmanager
     def _unchanged_on_error(self) -> Iterator[None]:
         """Whatever goes wrong inside, the estimator is afterwards as it was before."""
         before = dict(self.__dict__)
-        learner = before.get("_learner")
         try:
-            if learner is None:
+            with cpu.all_or_nothing(before["_learner"]):
                 yield
-            else:
-                with cpu.all_or_nothing(learner):
-                    yield
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+
+    def _learn_row(self, x: Any, y: float) -> None:
+        """Learn one row, all or nothing."""
+        learner, row = self._learner, self._row(x)
+        if cpu.learns_in_one_call(learner):
+            with learner.gate.lock:  # for which new readers wait, as long as one row takes
+                if not learner.gate.readers:
+                    cpu.learn_row(learner, row, y)
+                    return
+        self._commit(lambda model: cpu.learn_row(model._learner, row, y))
+
+    def _reading(self) -> "Reading":
+        """A context in which the learner and the labels belong together and do not change."""
+        return Reading(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_lock", None)
+        return state
 
     def _epochs(self, n_rows: int) -> Iterator[np.ndarray | slice]:
         """The order of the rows in each pass of `fit`: as given, or shuffled by random_state."""
@@ -338,12 +398,14 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
 
     def _fit_by_policy(self, X: Any, y: Any, sample_weight: Any) -> None:
         """`fit`, which leaves everything as it was if it fails."""
-        with self._unchanged_on_error():
+        with self._turn:
+            draft = self._draft()
             for learned in ("_learner", "_labels", "_skipped"):
-                self.__dict__.pop(learned, None)
-            _, kept = self._by_policy(X, y, sample_weight, self._fit)
+                draft.__dict__.pop(learned, None)
+            _, kept = draft._by_policy(X, y, sample_weight, draft._fit)
             if kept is not None and not kept.size:
                 raise ValueError("no row of X can be learned: there is nothing to fit.")
+            self._become(draft)
 
     def _learn_block(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
@@ -359,10 +421,14 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         """`partial_fit`, which answers what happened at each row that was learned, and which those
         were (None: all)."""
         self._refuse_stream()
-        return self._by_policy(
-            X, y, sample_weight,
-            lambda X, y, weight: self._learn_block(X, y, classes, weight, keep_scores),
-        )  # fmt: skip
+
+        def learn(X: Any, y: Any, weight: Any) -> list[Trail]:
+            return self._commit(
+                lambda model: model._learn_block(X, y, classes, weight, keep_scores)
+            )
+
+        with self._turn:
+            return self._by_policy(X, y, sample_weight, learn)
 
     def _refuse_stream(self) -> None:
         if self._revisits_rows():
@@ -381,12 +447,12 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
     def _row(self, x: Any) -> Any:
         """One row as a block, as the learner keeps rows; the backend checks its values."""
         learner = self._learner
-        if type(x) is not np.ndarray or x.dtype != learner.dtype or not x.flags.c_contiguous:
+        if type(x) is not np.ndarray or x.dtype != learner.dtype or not x.flags.carray:
             if sparse.issparse(x):
                 x = x.toarray()[0] if x.ndim == 2 and x.shape[0] == 1 else x.toarray()
             try:
                 with np.errstate(over="ignore"):
-                    x = np.ascontiguousarray(x, dtype=learner.dtype)
+                    x = as_argument(unmasked(x), learner.dtype)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"x={x!r} is not a row of numbers: {error}") from None
         if x.ndim != 1 or len(x) != learner.n_features:
@@ -429,15 +495,38 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         reader = _READABLE.get(name)
         if reader is None or "_learner" not in self.__dict__:
             return object.__getattribute__(self, name)  # raises, with the original reason
-        return reader(self, self._learner)
+        with self._reading() as learner:
+            return reader(self, learner)
 
     def __dir__(self) -> list[str]:
         readable = list(_READABLE) if "_learner" in self.__dict__ else []
         return [*super().__dir__(), *readable]
 
 
-def _intercept(model: KernelEstimator, learner: Learner) -> np.ndarray:
-    return model._per_label(learner.state.intercept.b[None])[0]
+class Reading:
+    """A context that hands out a model's learner as it is now, and keeps it from being changed.
+
+    `labels` are those that the learner belongs to.
+    """
+
+    __slots__ = ("_gate", "_model", "labels")
+    labels: Any
+
+    def __init__(self, model: KernelEstimator):
+        self._model = model
+
+    def __enter__(self) -> Learner:
+        state = self._model.__dict__
+        while True:
+            learner = self._model._fitted()
+            learner.gate.__enter__()
+            self._gate, self.labels = learner.gate, state.get("_labels")
+            if state.get("_learner") is learner:  # they were published together
+                return learner
+            learner.gate.__exit__()
+
+    def __exit__(self, *error: object) -> None:
+        self._gate.__exit__()
 
 
 _READABLE = {

@@ -257,31 +257,30 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     def _learn_block(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
     ) -> list[Trail]:
-        with self._unchanged_on_error():
-            first = "_learner" not in self.__dict__
-            X, y = self._rows(X, y, reset=first)
-            y = as_labels(y)
-            weight = self._weights(sample_weight, X)
-            if first:
-                self._declare(X, classes, whole_data=False)
-            elif classes is not None:
-                self._check_declared(classes)
-            learned = weight > 0  # a label that only comes without weight does not exist
-            labels, codes_learned, starts = self._labels.including(y[learned])
-            codes = np.zeros(len(y))
-            codes[learned] = codes_learned
-            starts = np.flatnonzero(learned)[starts].tolist()
-            trails = []
-            for piece, (start, stop) in enumerate(pairwise([0, *starts, X.shape[0]])):
-                if piece > 0:  # a new class exists from its own row on
-                    self._learner.add_outputs(1)
-                if start < stop:
-                    rows = slice(start, stop)
-                    try:
-                        trails.append(self._learn(X[rows], codes[rows], weight[rows], keep_scores))
-                    except cpu.BadRow as bad:  # which counted from the beginning of the piece
-                        raise cpu.BadRow(start + bad.row, bad.reason) from None
-            self._labels = labels
+        first = "_learner" not in self.__dict__
+        X, y = self._rows(X, y, reset=first)
+        y = as_labels(y)
+        weight = self._weights(sample_weight, X)
+        if first:
+            self._declare(X, classes, whole_data=False)
+        elif classes is not None:
+            self._check_declared(classes)
+        learned = weight > 0  # a label that only comes without weight does not exist
+        labels, codes_learned, starts = self._labels.including(y[learned])
+        codes = np.zeros(len(y))
+        codes[learned] = codes_learned
+        starts = np.flatnonzero(learned)[starts].tolist()
+        trails = []
+        for piece, (start, stop) in enumerate(pairwise([0, *starts, X.shape[0]])):
+            if piece > 0:  # a new class exists from its own row on
+                self._learner.add_outputs(1)
+            if start < stop:
+                rows = slice(start, stop)
+                try:
+                    trails.append(self._learn(X[rows], codes[rows], weight[rows], keep_scores))
+                except cpu.BadRow as bad:  # which counted from the beginning of the piece
+                    raise cpu.BadRow(start + bad.row, bad.reason) from None
+        self._labels = labels
         return trails
 
     def _declare(self, X: np.ndarray, classes: Any, whole_data: bool) -> None:
@@ -318,14 +317,15 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        code = self._labels.code(y) if "_learner" in self.__dict__ else None
-        if code is None:  # the first row, or a new class
-            return self.partial_fit(self._first_row(x), np.asarray([y]))
-        self._refuse_stream()
-        try:
-            cpu.learn_row(self._learner, self._row(x), code)
-        except (TypeError, ValueError) as error:
-            self._refused(error)
+        with self._turn:
+            code = self._labels.code(y) if "_learner" in self.__dict__ else None
+            if code is None:  # the first row, or a new class
+                return self.partial_fit(self._first_row(x), np.asarray([y]))
+            self._refuse_stream()
+            try:
+                self._learn_row(x, code)
+            except (TypeError, ValueError) as error:
+                self._refused(error)
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -339,8 +339,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
         """
-        scores = self._scores(X)
-        if self._labels.single_output:
+        scores, labels = self._scores(X)
+        if labels.single_output:
             return scores[:, 0]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
@@ -355,8 +355,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        scores = self._scores(X)
-        return self._labels.as_array()[self._labels.predicted(scores)]
+        scores, labels = self._scores(X)
+        return labels.as_array()[labels.predicted(scores)]
 
     def predict_one(self, x: np.ndarray) -> Any:
         """The most likely label of one row, without the overhead of `predict`.
@@ -369,15 +369,16 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         label
         """
-        if self.predictor == "last":
-            scores = cpu.score_row(self._fitted(), self._row(x))
-        else:
-            scores = cpu.scores(self._fitted(), self._row(x), self._readout())[0]
+        reading = self._reading()
+        with reading as learner:
+            if self.predictor == "last":
+                scores = cpu.score_row(learner, self._row(x))
+            else:
+                scores = cpu.scores(learner, self._row(x), self._readout())[0]
         if self.label_structure is not None:
             scores = self._per_label(scores[None])[0]
-        if self._labels.single_output:
-            return self._labels.names[int(scores[0] > 0.0)]
-        return self._labels.names[int(scores.argmax())]
+        names = reading.labels.names
+        return names[int(scores[0] > 0.0 if reading.labels.single_output else scores.argmax())]
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -391,15 +392,18 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores = self._scores(X)
-        if self._labels.single_output:
+        scores, labels = self._scores(X)
+        if labels.single_output:
             scores = np.column_stack([np.zeros(len(scores)), scores])
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return scores / scores.sum(axis=1, keepdims=True)
 
-    def _scores(self, X: Any) -> np.ndarray:
-        learner = self._fitted()
-        return self._per_label(cpu.scores(learner, self._rows(X), self._readout()))
+    def _scores(self, X: Any) -> tuple[np.ndarray, Labels]:
+        """The scores of every label, and the labels they belong to."""
+        reading = self._reading()
+        with reading as learner:
+            scores = cpu.scores(learner, self._rows(X), self._readout())
+        return self._per_label(scores), reading.labels
 
     def _readout(self) -> Any:
         return {"last": predict.scores, "averaged": predict.averaged, "voted": predict.votes}[
@@ -441,12 +445,12 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples, k)
         """
-        scores = self._scores(X)
-        if self._labels.single_output:
+        scores, labels = self._scores(X)
+        if labels.single_output:
             scores = np.column_stack([-scores, scores])
         if integer_at_least("k", k, 1) > scores.shape[1]:
             raise ValueError(f"k={k!r} is out of range: the model has {scores.shape[1]} classes.")
-        return self.classes_[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
+        return labels.as_array()[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
 
     def top_k_score(self, X: Any, y: Any, k: int = 5) -> float:
         """The share of rows whose label is among the k most likely.

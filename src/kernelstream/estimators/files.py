@@ -18,7 +18,7 @@ from kernelstream import (
 from kernelstream.backends import cpu
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.labels import Labels
-from kernelstream.learner.model import build
+from kernelstream.learner.model import Learner, build
 from kernelstream.learner.points import STAGED_ROWS
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import check_values
@@ -67,13 +67,16 @@ class Saveable(KernelEstimator):
 
     def _to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
         """The content of a file; `beside` joins the header."""
-        learner = self._fitted()
+        reading = self._reading()
+        with reading as learner:
+            return self._describe(learner, reading.labels, beside)
+
+    def _describe(self, learner: Learner, labels: Labels | None, beside: Any) -> bytes:
         n = learner.n_points
         arrays = _rows_to_arrays(learner.points.stored(n))
         arrays["numbers"] = learner.points.numbers[:n]
         for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
             arrays[name] = array[tuple(slice(n if a == "points" else None) for a in axes)]
-        labels = self.__dict__.get("_labels")
         header = {
             **(beside or {}),
             "class": type(self).__name__,

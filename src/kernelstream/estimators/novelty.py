@@ -130,13 +130,12 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
     def _learn_block(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
     ) -> list[Trail]:
-        with self._unchanged_on_error():
-            first = "_learner" not in self.__dict__
-            X = self._rows(X, reset=first)
-            weight = self._weights(sample_weight, X)
-            if first:
-                self._start(X, 1, single_output=True, whole_data=False)
-            return [self._learn(X, np.ones(X.shape[0]), weight, keep_scores)]
+        first = "_learner" not in self.__dict__
+        X = self._rows(X, reset=first)
+        weight = self._weights(sample_weight, X)
+        if first:
+            self._start(X, 1, single_output=True, whole_data=False)
+        return [self._learn(X, np.ones(X.shape[0]), weight, keep_scores)]
 
     def learn_one(self, x: np.ndarray, y: Any = None) -> "NoveltyDetector":
         """Learn one row: `partial_fit` without its overhead.
@@ -150,12 +149,13 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        if "_learner" not in self.__dict__:
-            return self.partial_fit(self._first_row(x))
-        try:
-            cpu.learn_row(self._learner, self._row(x), 1.0)
-        except (TypeError, ValueError) as error:
-            self._refused(error)
+        with self._turn:
+            if "_learner" not in self.__dict__:
+                return self.partial_fit(self._first_row(x))
+            try:
+                self._learn_row(x, 1.0)
+            except (TypeError, ValueError) as error:
+                self._refused(error)
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -169,8 +169,8 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        learner = self._fitted()
-        return cpu.scores(learner, self._rows(X))[:, 0]
+        with self._reading() as learner:
+            return cpu.scores(learner, self._rows(X))[:, 0]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The score beyond the threshold: negative for an alarm.
@@ -183,7 +183,9 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.score_samples(X) - self.offset_
+        with self._reading() as learner:  # scores and threshold of the same moment
+            scores = cpu.scores(learner, self._rows(X))[:, 0]
+            return scores - float(learner.state.margin.epsilon[0])
 
     def predict(self, X: Any) -> np.ndarray:
         """+1 for a familiar row, -1 for an alarm.
@@ -209,7 +211,8 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         float
         """
-        return float(cpu.score_row(self._fitted(), self._row(x))[0])
+        with self._reading() as learner:
+            return float(cpu.score_row(learner, self._row(x))[0])
 
     def predict_one(self, x: np.ndarray) -> int:
         """+1 or -1 for one row, without the overhead of `predict`.
@@ -222,7 +225,9 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         int
         """
-        return 1 if self.score_one(x) >= self.margin_ else -1
+        with self._reading() as learner:
+            score = cpu.score_row(learner, self._row(x))[0]
+            return 1 if score >= learner.state.margin.epsilon[0] else -1
 
     @property
     def offset_(self) -> float:

@@ -141,13 +141,12 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
     def _learn_block(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
     ) -> list[Trail]:
-        with self._unchanged_on_error():
-            first = "_learner" not in self.__dict__
-            X, y = self._rows(X, y, reset=first, y_numeric=True)
-            weight = self._weights(sample_weight, X)
-            if first:
-                self._start(X, 1, single_output=True, whole_data=False)
-            return [self._learn(X, y.astype(float), weight, keep_scores)]
+        first = "_learner" not in self.__dict__
+        X, y = self._rows(X, y, reset=first, y_numeric=True)
+        weight = self._weights(sample_weight, X)
+        if first:
+            self._start(X, 1, single_output=True, whole_data=False)
+        return [self._learn(X, y.astype(float), weight, keep_scores)]
 
     def learn_one(self, x: np.ndarray, y: float) -> "KernelRegressor":
         """Learn one row: `partial_fit` without its overhead.
@@ -161,16 +160,17 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        if "_learner" not in self.__dict__:
-            return self.partial_fit(self._first_row(x), np.asarray([y]))
-        self._refuse_stream()
-        try:
-            y = float(y)
-            if not math.isfinite(y):
-                raise ValueError(f"y={y!r} is not finite: leave this row out.")
-            cpu.learn_row(self._learner, self._row(x), y)
-        except (TypeError, ValueError) as error:
-            self._refused(error)
+        with self._turn:
+            if "_learner" not in self.__dict__:
+                return self.partial_fit(self._first_row(x), np.asarray([y]))
+            self._refuse_stream()
+            try:
+                y = float(y)
+                if not math.isfinite(y):
+                    raise ValueError(f"y={y!r} is not finite: leave this row out.")
+                self._learn_row(x, y)
+            except (TypeError, ValueError) as error:
+                self._refused(error)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -184,8 +184,8 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        learner = self._fitted()
-        return cpu.scores(learner, self._rows(X))[:, 0]
+        with self._reading() as learner:
+            return cpu.scores(learner, self._rows(X))[:, 0]
 
     def predict_one(self, x: np.ndarray) -> float:
         """The predicted number of one row, without the overhead of `predict`.
@@ -198,4 +198,5 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         -------
         float
         """
-        return float(cpu.score_row(self._fitted(), self._row(x))[0])
+        with self._reading() as learner:
+            return float(cpu.score_row(learner, self._row(x))[0])

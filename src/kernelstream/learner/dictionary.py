@@ -8,6 +8,8 @@ The same arguments as `learn.learn_tile`, and the same promise: it is the sequen
 a refused row has changed nothing.
 """
 
+from functools import partial
+
 import numpy as np
 from numba.extending import register_jitable
 
@@ -19,8 +21,16 @@ from kernelstream.parts import SLACK
 __all__ = ["learn_dictionary"]
 
 
-@compiled
-def learn_dictionary(model, state, tile, trail, work):
+@partial(compiled, nogil=True)
+def learn_dictionary(model, state, tile, trail, work, slots):
+    """`learn_dictionary_rows`, and the rows that became points written into their slots."""
+    done = learn_dictionary_rows(model, state, tile, trail, work)
+    slots.write_points(trail, done)
+    return done
+
+
+@register_jitable
+def learn_dictionary_rows(model, state, tile, trail, work):
     """Learn the rows of a tile in order; return how many. Fewer than all: the next is refused."""
     expansion, budget, dual = state.expansion, state.budget, state.dual
     n_rows, n_outputs = tile.raw_f.shape

@@ -13,6 +13,7 @@ that also compiles; `learn_rows` runs the very same lines without a compiler.
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -233,4 +234,9 @@ def learn_rows(model, state, tile, trail, work):
     return n_rows
 
 
-learn_tile = compiled(learn_rows)
+@partial(compiled, nogil=True)
+def learn_tile(model, state, tile, trail, work, slots):
+    """`learn_rows`, and the rows that became points written into their slots, in one call."""
+    done = learn_rows(model, state, tile, trail, work)
+    slots.write_points(trail, done)
+    return done

@@ -1,17 +1,25 @@
 """The record of parts that a learner is, and the learner: that record, its state and its points."""
 
-from dataclasses import dataclass, field
+import threading
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernelstream.intercepts import Intercept
 from kernelstream.kernels import Kernel
-from kernelstream.learner.points import Points, SparsePoints
-from kernelstream.learner.state import State, allocate, expansion_fields, n_bytes, resize
+from kernelstream.learner.points import Memory, Points, SparsePoints
+from kernelstream.learner.state import (
+    State,
+    allocate,
+    expansion_fields,
+    n_bytes,
+    resize,
+    snapshot,
+)
 from kernelstream.updates import dual_fields
 
-__all__ = ["Learner", "Model", "Parts", "build", "corrects_norms"]
+__all__ = ["Gate", "Learner", "Model", "Parts", "build", "corrects_norms"]
 
 _FIRST_SLOTS = 256  # of a budget without limit, which then doubles
 _MANY_OUTPUTS = 64  # from here on a point keeps only the coefficients that its row touched
@@ -46,6 +54,28 @@ class Parts:
     dated: bool = False  # whether it is known when each point came
 
 
+class Gate:
+    """Who reads a learner just now, so that nobody changes it under their eyes.
+
+    Whoever changes a learner in place holds `lock` and has seen that there are no `readers`;
+    otherwise a copy is changed. A reader holds the lock only to come and to go.
+    """
+
+    __slots__ = ("lock", "readers")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.readers = 0
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.readers += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.readers -= 1
+
+
 @dataclass(eq=False)
 class Learner:
     """A model that learns: rules, state, points."""
@@ -57,9 +87,23 @@ class Learner:
     limit: int | None
     n_touched: int  # the most outputs that a row touches
     scratch: dict[str, Any] = field(default_factory=dict, repr=False)  # a backend's, never saved
+    gate: Gate = field(default_factory=Gate, repr=False)
+
+    def copy(self) -> "Learner":
+        """The same learner with arrays of its own; they share the working memory of learning."""
+        points = self.points.first(self.n_points)
+        points.memory = self.points.memory
+        return replace(self, state=snapshot(self.state), points=points, gate=Gate())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "scratch": {}, "points": self.points.first(self.n_points)}
+        with self.gate:
+            copy = {**self.copy().__dict__, "scratch": {}}
+        copy["points"].memory = Memory()
+        del copy["gate"]
+        return copy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, gate=Gate())
 
     @property
     def n_points(self) -> int:

@@ -1,13 +1,13 @@
 """The points of the kernel expansion: rows, dense or sparse, with the numbers of their kernel."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
 from scipy import sparse
 
-from kernelstream.compiled import compiled
 from kernelstream.kernels import Kernel
+from kernelstream.parts import rule
 
 __all__ = ["STAGED_ROWS", "Memory", "Points", "SparsePoints", "as_sparse_rows", "write_row"]
 
@@ -24,15 +24,53 @@ def write_row(rows, slot, partner, share, x):
             rows[slot, j] = x[j]
 
 
-@compiled
-def _write(rows, numbers, slots, partners, shares, X, x):
-    merged = False
-    for i in range(slots.shape[0]):
-        write_row(rows, slots[i], partners[i], shares[i], X[i])
-        merged = merged or partners[i] >= 0
-        if slots[i] >= 0:
-            numbers[slots[i]] = x[i]
-    return merged
+@rule
+class Slots(NamedTuple):
+    """The slots of dense points, as the loop is given them: it writes a tile's new points itself.
+
+    Coefficients and rows thus change in one call of compiled code, which no signal interrupts.
+    """
+
+    rows: Any  # (slots, features)
+    numbers: Any  # (slots,)
+    X: Any  # the tile's rows
+    x: Any  # and their numbers
+    norm_factor: float  # a merged row's number is this times its squared norm
+    old_slots: Any  # what was overwritten, in order; or empty, where nobody asks
+    old_rows: Any
+    old_numbers: Any
+
+    def write_points(self, trail, done):
+        """Put rows into their slots and merge points, in order."""
+        n_kept = 0
+        for i in range(done):
+            slot, partner = trail.slot[i], trail.partner[i]
+            if self.old_slots.shape[0] > 0:
+                for changed in (partner, slot):
+                    if changed >= 0:
+                        self.old_slots[n_kept] = changed
+                        self.old_rows[n_kept] = self.rows[changed]
+                        self.old_numbers[n_kept] = self.numbers[changed]
+                        n_kept += 1
+            write_row(self.rows, slot, partner, trail.share[i], self.X[i])
+            if slot >= 0:
+                self.numbers[slot] = self.x[i]
+            if partner >= 0:
+                total = 0.0
+                for j in range(self.rows.shape[1]):
+                    total += self.rows[partner, j] * self.rows[partner, j]
+                self.numbers[partner] = self.norm_factor * total
+
+
+@rule
+class NoSlots(NamedTuple):
+    """In place of `Slots` where the loop cannot write rows: they are sparse."""
+
+    unused: bool = False
+
+    def write_points(self, trail, done):
+        """Nothing: `SparsePoints.write` does it."""
+        return
 
 
 # Rows that are being learned stand behind the points for a moment, so that one matrix product gives
@@ -90,8 +128,10 @@ class Points(_Rows):
         self.n_slots = n_slots
         self.rows = np.zeros((n_slots + STAGED_ROWS, n_features), dtype=dtype)
         self.numbers = np.zeros(n_slots + STAGED_ROWS, dtype=dtype)
-        self.journal: list[tuple[np.ndarray, ...]] | None = None  # what `write` replaced, if asked
+        self.journal: list[tuple[np.ndarray, ...]] | None = None  # what was overwritten, if asked
         self.memory = Memory()
+        self._norm_factor = float(kernel.norm_factor)
+        self._nothing = self._room_for(0)
 
     def stored(self, n_points: int) -> np.ndarray:
         """A copy of the rows of the first n points."""
@@ -103,7 +143,7 @@ class Points(_Rows):
 
     def first(self, n_points: int) -> "Points":
         """A copy with the first n points and nothing else."""
-        copy = Points(self.kernel, self.n_slots, self.rows.shape[1], self.rows.dtype)
+        copy = Points(self.kernel, self.n_slots, self.n_features, self.dtype)
         copy.restore(self.rows[:n_points], self.numbers[:n_points])
         return copy
 
@@ -121,24 +161,29 @@ class Points(_Rows):
         before = self.rows
         self.rows = np.zeros((len(before), n_features), dtype=before.dtype)
         self.rows[:, : before.shape[1]] = before
+        self._nothing = self._room_for(0)
 
-    def write(
-        self, slots: np.ndarray, partners: np.ndarray, shares: np.ndarray, X: np.ndarray,
-        numbers: np.ndarray,
-    ) -> None:  # fmt: skip
-        """Put rows into slots and merge points, in order; below zero there is nothing to do."""
-        if self.journal is not None:
-            used = np.concatenate([slots[slots >= 0], partners[partners >= 0]])
-            self.journal.append((used, self.rows[used], self.numbers[used]))
-        if _write(self.rows, self.numbers, slots, partners, shares, X, numbers):
-            changed = partners[partners >= 0]
-            self.numbers[changed] = self.kernel.numbers(self.rows[changed])
+    def slots(self, X: np.ndarray, numbers: np.ndarray) -> Slots:
+        """What the loop needs to write rows of X, whose numbers these are, as points."""
+        if self.journal is None:
+            old = self._nothing
+        else:  # a row may overwrite two points: that of its slot, and the one that is merged
+            old = self._room_for(2 * len(X))
+            self.journal.append(old)  # before anything is overwritten
+        return Slots(self.rows, self.numbers, X, numbers, self._norm_factor, *old)
+
+    def _room_for(self, n: int) -> tuple[np.ndarray, ...]:
+        """Arrays for n overwritten points: their slots, rows and numbers."""
+        return np.full(n, -1), np.empty((n, self.n_features), self.dtype), np.empty(n, self.dtype)
+
+    def write(self, trail: Any, done: int, X: np.ndarray, numbers: np.ndarray) -> None:
+        """Nothing: the loop has written the rows, see `Slots`."""
 
     def undo(self) -> None:
         """Take back what was written since the journal began."""
         for slots, rows, numbers in reversed(self.journal or []):
-            # a slot that was written twice holds its older row in the earlier entry
-            self.rows[slots], self.numbers[slots] = rows, numbers
+            for i in reversed(np.flatnonzero(slots >= 0)):  # the oldest entry of a slot comes last
+                self.rows[slots[i]], self.numbers[slots[i]] = rows[i], numbers[i]
 
     def block(self, n_points: int, X: np.ndarray, numbers: np.ndarray, out: np.ndarray) -> None:
         """Write k(points, X) into `out`."""
@@ -158,6 +203,9 @@ class Points(_Rows):
         if diagonal is not None:  # exactly, whatever rounding made of it
             block[n_points:].reshape(-1)[:: len(X) + 1] = diagonal
         return block
+
+
+_NO_SLOTS = NoSlots()
 
 
 class SparsePoints(_Rows):
@@ -191,11 +239,13 @@ class SparsePoints(_Rows):
         """Make room for more points."""
         self.n_slots = n_slots
 
-    def write(
-        self, slots: np.ndarray, partners: np.ndarray, shares: np.ndarray, X: sparse.csr_array,
-        numbers: np.ndarray,
-    ) -> None:  # fmt: skip
-        """Put rows into slots, in order; below zero there is nothing to do."""
+    def slots(self, X: sparse.csr_array, numbers: np.ndarray) -> NoSlots:
+        """What the loop is given in place of dense slots."""
+        return _NO_SLOTS
+
+    def write(self, trail: Any, done: int, X: sparse.csr_array, numbers: np.ndarray) -> None:
+        """Put the rows that became points into their slots, in order."""
+        slots = trail.slot[:done]
         if self.journal is not None:
             self.journal.append((self.rows, self.numbers))
         came = np.flatnonzero(slots >= 0)
