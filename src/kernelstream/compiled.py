@@ -7,13 +7,16 @@ So the cache folder carries a hash of the whole package's source.
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
 
-__all__ = ["compiled", "entry_point"]
+__all__ = ["compiled", "entry_point", "seconds_compiling"]
+
+_seconds = 0.0  # spent on compiling so far
 
 
 def _source_hash() -> str:
@@ -69,14 +72,22 @@ def compiled(function: Callable[..., Any], any_order: bool = False, nogil: bool 
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
 
 
+def seconds_compiling() -> float:
+    """How long this process has been compiling our functions so far."""
+    return _seconds
+
+
 def entry_point(function: Any, *arguments: Any) -> Callable[..., Any]:
     """The machine code of a compiled function for arguments of just these types.
 
     Calling it skips finding out the types, which for our nested records takes longer than a step.
     The caller answers for never passing other types.
     """
+    global _seconds
     signature = tuple(numba.typeof(argument) for argument in arguments)
+    begin = time.perf_counter()
     function.compile(signature)
+    _seconds += time.perf_counter() - begin
     code = function.overloads[signature].entry_point
 
     # a plain function: whoever follows a model's references, to measure it, stops here and does not
