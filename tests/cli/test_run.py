@@ -1,7 +1,9 @@
 """`kernelstream run`, `predict` and `info`: every source, bad rows, pipes, crashes."""
 
 import gzip
+import io
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -11,10 +13,12 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from sklearn.datasets import dump_svmlight_file
 from typer.testing import CliRunner
 
 import kernelstream as ks
+from kernelstream.cli import run as run_module
 from kernelstream.cli.app import app
 from kernelstream.tables import Encoder, SourceError, open_source
 
@@ -305,3 +309,263 @@ def test_an_encoder_means_the_same_ever_after(tmp_path, table):
     block.columns = ["x"]
     with pytest.raises(SourceError, match="the model was made with a, colour"):
         encoder.encode(block)
+
+
+# --- columns that begin to vary later -------------------------------------------------------------
+
+
+def late_table(path, n, onset):
+    """A column that says everything, and is constant before `onset`."""
+    random = np.random.default_rng(0)
+    other, late = random.normal(size=n), np.full(n, 0.1)
+    late[onset:] = random.normal(size=n - onset)
+    frame = pd.DataFrame({"other": other, "late": late, "label": np.where(late > 0, "yes", "no")})
+    frame.to_csv(path, index=False)
+
+
+@pytest.mark.parametrize("onset", [1000, 1500, 1990])
+def test_a_column_that_varies_late_is_learned(tmp_path, onset):
+    late_table(tmp_path / "t.csv", 4000, onset)
+    call("run", tmp_path / "t.csv", "--target", "label", "--metrics", tmp_path / "m.jsonl")
+    last = json.loads((tmp_path / "m.jsonl").read_text().splitlines()[-1])
+    assert last["recent_error"] < 0.03
+
+
+def test_a_resumed_run_scales_such_a_column_as_an_unbroken_one(tmp_path):
+    path, part = tmp_path / "t.csv", tmp_path / "part.csv"
+    late_table(path, 4000, 1990)  # at row 2,000 ten values have come, and more are waited for
+    lines = path.read_text().splitlines(keepends=True)
+    call("run", path, "--target", "label", "--model", tmp_path / "unbroken.ks")
+    arguments = ("run", part, "--target", "label", "--checkpoint", tmp_path / "folder")
+    part.write_text("".join(lines[:2001]))
+    call(*arguments)
+    part.write_text("".join(lines))
+    call(*arguments, "--model", tmp_path / "resumed.ks")
+    unbroken, resumed = (ks.load(tmp_path / f"{name}.ks") for name in ("unbroken", "resumed"))
+    assert unbroken._to_bytes() == resumed._to_bytes()
+
+
+def test_rows_that_were_added_to_a_table_are_learned(tmp_path, table, without_compiler):
+    lines = table[["a", "b", "label"]].to_csv(index=False).splitlines(keepends=True)
+    path = tmp_path / "t.csv"
+    arguments = ("run", path, "--target", "label", "--checkpoint", tmp_path / "f", "--block", 50)
+    for end in (75, 190):  # neither is a whole number of blocks
+        path.write_text("".join(lines[: end + 1]))
+        call(*arguments, "--model", tmp_path / "m.ks")
+        assert ks.load(tmp_path / "m.ks").n_seen_ == end
+    path.write_text("".join(lines[:11]))
+    found = call(*arguments, code=1)
+    assert "has 10 rows, and the checkpoint stands at row 190" in found.stderr
+    assert found.stdout == ""
+
+
+# --- sparse rows ----------------------------------------------------------------------------------
+
+
+def test_libsvm_rows_may_widen_and_need_no_target(tmp_path, without_compiler):
+    random = np.random.default_rng(0)
+    lines = []
+    for i in range(120):
+        sign, feature = random.choice([-1, 1]), random.integers(1, 3 + i // 20)
+        lines.append(f"{sign} 1:{sign * 0.5 + random.normal():.3f} {feature + 1}:1\n")
+    (tmp_path / "t.svm").write_text("".join(lines))
+    arguments = ("run", tmp_path / "t.svm", "--gamma", 0.3, "--block", 20, "--model")
+    result = call(*arguments, tmp_path / "growing.ks")
+    assert "120 learned, 0 bad" in result.stdout
+    call(*arguments, tmp_path / "declared.ks", "--features", 8)
+    growing, declared = (ks.load(tmp_path / f"{name}.ks") for name in ("growing", "declared"))
+    assert growing.n_features_in_ == declared.n_features_in_ == 8
+    np.testing.assert_array_equal(growing.dual_coef_, declared.dual_coef_)
+    (tmp_path / "wide.svm").write_text("1:0.5 2:1\n1:0.5 2:1 40:3\n")  # no labels
+    out = call("predict", tmp_path / "growing.ks", tmp_path / "wide.svm")
+    near, far = (float(line.split(",")[2]) for line in out.stdout.splitlines()[1:])
+    assert "2 rows, 0 bad" in out.stderr
+    assert abs(far) < 0.1 * abs(near)  # a feature that nothing learned has lies far away
+
+
+def test_sparse_models_and_tables_do_not_mix(tmp_path, without_compiler):
+    (tmp_path / "t.svm").write_text("1 1:1\n0 1:2\n" * 5)
+    (tmp_path / "t.csv").write_text("a,y\n1,p\n2,q\n")
+    call("run", tmp_path / "t.svm", "--model", tmp_path / "s.ks")
+    call("run", tmp_path / "t.csv", "--target", "y", "--model", tmp_path / "d.ks")
+    found = call("predict", tmp_path / "s.ks", tmp_path / "t.csv", code=1)
+    assert "the source is a table of columns; the model was made with LIBSVM text" in found.stderr
+    found = call("predict", tmp_path / "d.ks", tmp_path / "t.svm", code=1)
+    assert "the source is LIBSVM text; the model was made with a table" in found.stderr
+
+
+# --- what a new user meets ------------------------------------------------------------------------
+
+
+def small(path, n=60):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 2))
+    rows = [f"{a:.3f},{b:.3f},{'yes' if a * b > 0 else 'no'}\n" for a, b in X]
+    path.write_text("a,b,label\n" + "".join(rows))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--model", "missing/m.ks", "there is no folder"),
+        ("--model", ".", "is a folder: give the name of a file"),
+        ("--model", "t.csv", "is the table itself"),
+        ("--metrics", "missing/m.jsonl", "there is no folder"),
+        ("--metrics", "t.csv", "is the table itself"),
+        ("--bad-rows", "missing/b.jsonl", "there is no folder"),
+        ("--plot", "missing/p.png", "there is no folder"),
+        ("--plot", "p.xyz", "such as .png, .svg or .pdf"),
+        ("--plot", "p", "such as .png, .svg or .pdf"),
+        ("--checkpoint", "t.csv", "is a file, not a folder"),
+        ("--checkpoint", "t.csv/deep/down", "is a file, not a folder"),
+    ],
+)
+def test_outputs_are_checked_before_learning(tmp_path, monkeypatch, option, value, message):
+    path = small(tmp_path / "t.csv")
+    content = path.read_bytes()
+    monkeypatch.setattr(run_module, "_learn", lambda *arguments: pytest.fail("it learned"))
+    result = call("run", path, "--target", "label", option, tmp_path / value, code=1)
+    assert result.stderr.startswith(f"kernelstream: {option} {tmp_path}")
+    assert message in result.stderr
+    assert path.read_bytes() == content
+
+
+def test_predictions_are_not_written_over_their_table(tmp_path, without_compiler):
+    path = small(tmp_path / "t.csv")
+    content = path.read_bytes()
+    call("run", path, "--target", "label", "--model", tmp_path / "m.ks")
+    found = call("predict", tmp_path / "m.ks", path, "--out", path, code=1)
+    assert "is the table itself" in found.stderr
+    assert path.read_bytes() == content
+    missing = tmp_path / "missing" / "p.csv"
+    assert "no folder" in call("predict", tmp_path / "m.ks", path, "--out", missing, code=1).stderr
+
+
+def test_a_folder_of_checkpoints_is_as_good_as_its_newest(tmp_path, without_compiler):
+    path, folder = small(tmp_path / "t.csv"), tmp_path / "folder"
+    call(
+        "run", path, "--target", "label", "--checkpoint", folder, "--checkpoint-rows", 20,
+        "--block", 20, "--model", tmp_path / "m.ks",
+    )  # fmt: skip
+    described = call("info", folder).stdout
+    assert "checkpoint at row  60" in described
+    assert "KernelClassifier" in described
+    same = call("predict", tmp_path / "m.ks", path).stdout
+    assert call("predict", folder, path).stdout == same
+    newest = max(folder.glob("*.ks"))
+    newest.write_bytes(newest.read_bytes()[:100])
+    assert "checkpoint at row  40" in call("info", folder).stdout
+    assert "a folder without a checkpoint" in call("info", tmp_path, code=1).stderr
+    assert "no such file" in call("info", tmp_path / "missing.ks", code=1).stderr
+
+
+def test_a_lost_quote_is_reported_and_the_stream_goes_on(tmp_path, without_compiler):
+    lines = small(tmp_path / "t.csv").read_text().splitlines()
+    lines[30] = '0.5,"0.5,yes'
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    result = call("run", tmp_path / "t.csv", "--target", "label")
+    assert "60 rows, 59 learned, 1 bad" in result.stdout
+    assert "bad: line 31: it has a quote that is not closed" in result.stdout
+
+
+def test_a_source_that_breaks_half_way(tmp_path, without_compiler):
+    packed = gzip.compress(small(tmp_path / "t.csv", 3000).read_bytes(), compresslevel=0)
+    (tmp_path / "t.csv.gz").write_bytes(packed[: len(packed) // 2])
+    result = call(
+        "run", tmp_path / "t.csv.gz", "--target", "label", "--block", 100,
+        "--model", tmp_path / "m.ks", code=1,
+    )  # fmt: skip
+    n_seen = ks.load(tmp_path / "m.ks").n_seen_
+    assert 1000 < n_seen < 1500
+    assert f"{n_seen:,} learned, 0 bad" in result.stdout
+    assert "cut short or damaged" in result.stderr
+    assert f"Learning stopped at row {n_seen:,}." in result.stderr
+
+
+def test_packed_text_on_standard_input(tmp_path, without_compiler):
+    content = small(tmp_path / "t.csv").read_bytes()
+    result = call("run", "-", "--target", "label", input=gzip.compress(content))
+    assert "60 rows, 60 learned, 0 bad" in result.stdout
+    assert "- is empty" in call("run", "-", "--target", "label", input=b"", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("a,label\n", "no rows: there is nothing to learn"),
+        ("label\nyes\nno\n", "no column besides the target"),
+        ("a,label\n1,yes,3\n", "none of the first 1 records can be read; line 2: it has 3 fields"),
+        ("a,label\n1,\n2,\n", "none of its 2 rows can be learned; line 2: it has no label"),
+    ],
+)
+def test_tables_of_which_nothing_can_be_learned(tmp_path, content, message):
+    (tmp_path / "t.csv").write_text(content)
+    result = call("run", tmp_path / "t.csv", "--target", "label", code=1)
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_labels_that_are_no_labels(tmp_path, without_compiler):
+    small(tmp_path / "t.csv")
+    with (tmp_path / "t.csv").open("a") as file:
+        file.write(f"1,1,{'x' * 200_000}\n")
+    result = call("run", tmp_path / "t.csv", "--target", "label")
+    assert "61 rows, 60 learned, 1 bad" in result.stdout
+    assert "bad: line 62: its label has 200,000 characters, of 1,000 at most" in result.stdout
+    np.savez(tmp_path / "t.npz", X=np.ones((4, 1)), y=[1.0, 0.0, np.nan, 1.0])
+    result = call("run", tmp_path / "t.npz", "--target", "y", "--no-scale")
+    assert "bad: row 2: it has no label" in result.stdout
+    (tmp_path / "t.csv").write_text("a,label\n" + "1,yes\n2,yes\n" * 5)
+    result = call("run", tmp_path / "t.csv", "--target", "label")
+    assert "all labels are the same" in result.stdout
+
+
+def test_ctrl_c_while_the_source_is_waited_for_keeps_what_was_learned(
+    tmp_path, monkeypatch, without_compiler
+):
+    path, real = small(tmp_path / "t.csv"), run_module.open_source
+
+    def idle(*arguments):
+        yield next(real(*arguments))
+        signal.raise_signal(signal.SIGINT)
+        pytest.fail("it went on waiting")
+
+    monkeypatch.setattr(run_module, "open_source", idle)
+    before = signal.getsignal(signal.SIGINT)
+    result = call(
+        "run", path, "--target", "label", "--block", 20, "--model", tmp_path / "m.ks", code=130
+    )
+    assert "20 rows, 20 learned" in result.stdout
+    assert "stopped" in result.stderr
+    assert ks.load(tmp_path / "m.ks").n_seen_ == 20
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_compiling_is_shown_and_left_out_of_the_rows_per_second(monkeypatch):
+    options = run_module.Options("t.csv", "label", "classify")
+    terminal = io.StringIO()
+    console = Console(file=terminal, force_terminal=True, width=200)
+    logger = logging.getLogger("kernelstream")
+    with run_module._Display(options, console) as display:
+        logger.warning("compiles [this], about %s seconds", 15)
+        assert display.status.status == r"compiles \[this], about 15 seconds"
+        assert not logger.propagate  # the line shows it, and nothing else
+    assert logger.propagate
+    assert display not in logger.handlers
+    clock, compiling = [100.0], [7.0]
+    monkeypatch.setattr(run_module.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(run_module, "seconds_compiling", lambda: compiling[0])
+    pace = run_module._Pace(resumed=500)
+    clock[0] += 50  # rows that were learned before are read
+    pace.begin()
+    clock[0], compiling[0] = clock[0] + 30, compiling[0] + 20
+    assert (pace.seconds, pace.compiling, pace.rate(1500)) == (30, 20, 100)
+
+
+def test_the_first_block_says_that_it_may_compile(tmp_path, monkeypatch, without_compiler):
+    said = []
+    monkeypatch.setattr(run_module._Display, "say", lambda self, text: said.append(text))
+    call("run", small(tmp_path / "t.csv"), "--target", "label", "--block", 20)
+    assert "compiling" in said[0]
+    assert [text.split(" rows")[0] for text in said[1:]] == ["20", "40", "60"]

@@ -1,6 +1,8 @@
 """The commands."""
 
 import sys
+import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,26 +45,37 @@ def demo(
 ) -> None:
     """SVMD against NORMA on a drifting stream of digits: a table and a plot."""
     from kernelstream.cli.demo import run
+    from kernelstream.cli.outputs import check_folder
 
-    run(out)
+    with _errors_as_messages():
+        check_folder("--out", out)
+        run(out)
 
 
 @contextmanager
 def _errors_as_messages() -> Iterator[None]:
-    """What went wrong, on standard error and in one line, and the exit code 1."""
+    """What went wrong, on standard error and in one line, and the exit code 1; 130 for Ctrl-C."""
     try:
         yield
     except BrokenPipeError:  # whoever read our output has had enough
         sys.stderr.close()
         raise typer.Exit(0) from None
-    except (ValueError, TypeError, OSError) as error:
+    except KeyboardInterrupt:
+        typer.echo("kernelstream: stopped.", err=True)
+        raise typer.Exit(130) from None
+    except MemoryError as error:
+        typer.echo(f"kernelstream: there is not enough memory for that. {error}", err=True)
+        raise typer.Exit(1) from None
+    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         typer.echo(f"kernelstream: {error}", err=True)
         raise typer.Exit(1) from None
 
 
 _Source = Annotated[
     str,
-    typer.Argument(help="CSV (also .gz, and - for standard input), Parquet, Arrow, LIBSVM, NumPy."),
+    typer.Argument(
+        help="CSV or LIBSVM (also .gz, and - for standard input), Parquet, Arrow, NumPy."
+    ),
 ]
 
 
@@ -70,7 +83,8 @@ _Source = Annotated[
 def run(
     source: _Source,
     target: Annotated[
-        str | None, typer.Option(help="The column to predict, by name or position.")
+        str | None,
+        typer.Option(help="The column to predict, by name or position; LIBSVM text needs none."),
     ] = None,
     task: Annotated[str, typer.Option(help="classify, regress or novelty.")] = "classify",
     algorithm: Annotated[str, typer.Option(help="A preset, such as svmd, norma, pa.")] = "svmd",
@@ -87,13 +101,14 @@ def run(
         str, typer.Option(help="onehot or hash: how columns that are no numbers become some.")
     ] = "onehot",
     scale: Annotated[
-        bool, typer.Option(help="Centre and scale numbers by what the first block shows.")
+        bool, typer.Option(help="Centre and scale numbers by the first block in which they vary.")
     ] = True,
     missing: Annotated[
         str, typer.Option(help="skip or mean: what to do with a number that is missing.")
     ] = "skip",
     features: Annotated[
-        int | None, typer.Option(help="LIBSVM: how many features; left out: as the first block.")
+        int | None,
+        typer.Option(min=1, help="LIBSVM: how many features; left out: as many as come."),
     ] = None,
     file_format: Annotated[
         str | None,
@@ -161,9 +176,11 @@ def predict(
 
     A bad row has an empty prediction and is reported on standard error.
     """
+    from kernelstream.cli.outputs import check_file
     from kernelstream.cli.predict import predict as predict_source
 
     with _errors_as_messages():
+        check_file("--out", out, source)
         if out is None:
             n_rows, bad = predict_source(model, source, sys.stdout, file_format)
         else:
@@ -176,7 +193,9 @@ def predict(
 
 @app.command()
 def info(
-    model: Annotated[Path, typer.Argument(help="A saved model or a checkpoint.")],
+    model: Annotated[
+        Path, typer.Argument(help="A saved model, a checkpoint, or a folder of checkpoints.")
+    ],
 ) -> None:
     """What a model's file says of it."""
     from kernelstream.cli.predict import describe
@@ -210,10 +229,13 @@ def video(
     caution: Annotated[float, typer.Option(help="Weight of foreground in learning.")] = 0.02,
 ) -> None:
     """Find what moves in a video of a static camera: a mask for every frame."""
+    from kernelstream.cli.outputs import check_file
     from kernelstream.cli.video import subtract
     from kernelstream.vision import BackgroundSubtractor
 
     with _errors_as_messages():
+        check_file("--out", out, str(source), replaced=True)
+        check_file("--gif", gif, str(source))
         subtractor = BackgroundSubtractor(
             algorithm, budget=budget, width=width, threshold=threshold, caution=caution
         )
@@ -252,11 +274,13 @@ def reproduce(
     from rich.console import Console
 
     from kernelstream.cli import reproduce as work
+    from kernelstream.cli.outputs import check_folder
 
     if show_list:
         work.list_experiments(Console())
         return
     with _errors_as_messages():
+        check_folder("--out", out)
         done = work.reproduce(work.chosen(names or []), data, out, seed, quick)
     if not done:
         raise typer.Exit(1)
@@ -283,7 +307,9 @@ def compare(
     from rich.console import Console
 
     from kernelstream.cli.compare import compare as compare_learners
+    from kernelstream.cli.outputs import check_folder
 
     with _errors_as_messages():
+        check_folder("--out", out)
         names = None if learners is None else [name.strip() for name in learners.split(",")]
         compare_learners(data, out, names, budget, seed, Console())

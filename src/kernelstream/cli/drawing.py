@@ -11,7 +11,16 @@ import numpy as np
 
 from kernelstream.drawing import BLUE, GREY, ORANGE, tidy
 
-__all__ = ["draw_run"]
+__all__ = ["check_picture", "draw_run"]
+
+
+def check_picture(option: str, path: Path) -> None:
+    """Whether the ending of a name is one of a picture that can be drawn."""
+    known = mpl.backend_bases.FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in known:
+        raise ValueError(
+            f"{option} {path}: a picture's name ends with its kind, such as .png, .svg or .pdf."
+        )
 
 
 def draw_run(progress: Any, task: str, path: Path) -> None:

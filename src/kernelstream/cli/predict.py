@@ -7,10 +7,11 @@ from typing import Any, TextIO
 import numpy as np
 
 from kernelstream import persistence
+from kernelstream.cli.widths import matched
 from kernelstream.estimators.files import with_header
 from kernelstream.tables import Encoder, SourceError, open_source
 
-__all__ = ["describe", "predict"]
+__all__ = ["describe", "newest", "predict"]
 
 
 def predict(
@@ -21,6 +22,7 @@ def predict(
     A bad row has an empty prediction. Answers how many rows there were, and what is wrong with the
     bad ones.
     """
+    model_path = newest(model_path)
     model, header = with_header(persistence.read(model_path), name=str(model_path))
     extra = header.get("extra") or {}
     if "encoder" not in extra:
@@ -29,18 +31,17 @@ def predict(
             "numbers: use ks.load and model.predict."
         )
     encoder = Encoder.from_json(extra["encoder"])
-    n_features = encoder.n_features if encoder.is_sparse else None
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["row", "prediction", "score"])
     n_rows, bad = 0, []
-    blocks = open_source(
-        source, extra.get("target"), block_rows, form, n_features, target_may_miss=True
-    )
-    for block in blocks:
+    features = [column.name for column in encoder.columns]
+    for block in open_source(source, extra.get("target"), block_rows, form, features=features):
         X, problems = encoder.encode(block)
         good = block.without(problems)
-        predictions = model.predict(X[good]) if good.size else np.zeros(0)
-        scores = _scores(model, X[good]) if good.size else np.zeros(0)
+        predictions = scores = np.zeros(0)
+        if good.size:
+            rows = matched(model, X[good])
+            predictions, scores = model.predict(rows), _scores(model, rows)
         found = {int(i): (p, s) for i, p, s in zip(good, predictions, scores, strict=True)}
         for i, place in enumerate(block.places):
             prediction, score = found.get(i, ("", ""))
@@ -59,8 +60,27 @@ def _scores(model: Any, X: Any) -> np.ndarray:
     return scores if scores.ndim == 1 else scores.max(axis=1)
 
 
+def newest(path: Path) -> Path:
+    """The file itself, or the newest sound checkpoint of a folder of them."""
+    if not path.exists():
+        raise SourceError(f"{path}: there is no such file.")
+    if not path.is_dir():
+        return path
+    found, problem = [], ""
+    for file in sorted(path.glob("checkpoint-*.ks")):
+        try:
+            header, _ = persistence.from_bytes(persistence.read(file))
+            found.append((header["position"], file))
+        except (OSError, KeyError, persistence.FileError) as error:
+            problem = f" that can be used ({file.name}: {error})"
+    if not found:
+        raise SourceError(f"{path} is a folder without a checkpoint{problem}: give a model's file.")
+    return max(found)[1]
+
+
 def describe(path: Path) -> dict[str, Any]:
-    """What a model's file says of it."""
+    """What a model's file says of it, or the newest checkpoint of a folder."""
+    path = newest(path)
     content = persistence.read(path)
     model, header = with_header(content, kernel=_no_kernel, name=str(path))
     extra = header.get("extra") or {}

@@ -1,22 +1,25 @@
 """``kernelstream run``: learn a table as a stream, show how it goes, resume where it stopped."""
 
 import json
+import logging
 import signal
-import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 
 import kernelstream as ks
 from kernelstream import persistence
-from kernelstream.tables import Block, Encoder, SourceError, as_float, open_source
+from kernelstream.cli.outputs import check_file, check_folder
+from kernelstream.cli.widths import matched
+from kernelstream.compiled import seconds_compiling
+from kernelstream.tables import Block, Encoder, SourceError, as_float, open_source, shortened
 
 __all__ = ["SERIES", "TASKS", "Options", "run"]
 
@@ -24,6 +27,7 @@ TASKS = {"classify": "classifier", "regress": "regressor", "novelty": "novelty"}
 SERIES = ("rows", "error", "recent_error", "step_size", "n_support")  # what the plot needs
 _RECENT = 1000
 _MOST_PLACES = 20  # of bad rows that the summary lists
+_LONGEST_LABEL = 1000  # characters: an array of labels has room for the longest in each
 
 
 @dataclass
@@ -110,34 +114,43 @@ def _rows_of(line: str) -> float:
 def run(options: Options, console: Console) -> tuple[Progress, bool]:
     """Learn the source; answers how it went, and whether it came to its end.
 
-    Ctrl-C ends a run after the block at hand. Files are then where they were asked for.
+    Ctrl-C ends a run after the block at hand. Files are then where they were asked for. So they are
+    where the source turns out to be damaged half way; the error follows.
     """
+    _check_outputs(options)
     checkpoints, model, encoder, progress = _begin(options)
     resumed = progress.n_rows
     if resumed:
         console.print(f"resuming at row {resumed:,}", highlight=False)
-    begin = time.perf_counter()
+    pace = _Pace(resumed)
+    blocks = _from_row(_blocks(options), resumed, options.source)
     with (
         _Lines(options.metrics, resumed) as metrics,
         _Lines(options.bad_rows, resumed) as bad_rows,
-        _display(options, console) as show,
-        _stop_on_interrupt() as stopped,
+        _Display(options, console) as display,
+        _Interrupts() as interrupts,
     ):
-        for block in _from_row(_blocks(options), resumed):
+        for block in interrupts.until_asked(blocks):
+            pace.begin()
             if encoder is None:
                 encoder = Encoder.from_block(
                     block, options.scale, options.hashed, fill_missing=options.fill_missing
                 )
+                display.say("learning the first block; compiling, if the parts are new together")
+            else:
+                encoder.settle(block)
             _learn(model, encoder, block, options, progress, bad_rows)
             if model.__sklearn_is_fitted__():
                 metrics.write(_note(model, progress))
                 if checkpoints is not None:
                     checkpoints.step(model, progress.n_rows, _extra(options, encoder, progress))
-            show(progress, model, (progress.n_rows - resumed) / (time.perf_counter() - begin))
-            if stopped():
-                break
+            display.show(progress, model, pace)
+    if interrupts.trouble is not None and progress.n_rows == resumed:
+        raise interrupts.trouble
     if not progress.n_learned or encoder is None:
-        raise SourceError(f"{options.source}: none of its {progress.n_rows:,} rows can be learned.")
+        if interrupts.asked:
+            return progress, False
+        raise interrupts.trouble or _nothing_learned(options.source, progress)
     extra = _extra(options, encoder, progress)
     if checkpoints is not None:
         checkpoints.save(model, progress.n_rows, extra)
@@ -147,29 +160,115 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
         from kernelstream.cli.drawing import draw_run
 
         draw_run(progress, options.task, options.plot)
-    _summary(options, model, progress, time.perf_counter() - begin, resumed)
-    return progress, not stopped()
+    _summary(options, model, progress, pace)
+    if interrupts.trouble is not None:
+        raise SourceError(f"{interrupts.trouble} Learning stopped at row {progress.n_rows:,}.")
+    return progress, not interrupts.asked
 
 
-@contextmanager
-def _stop_on_interrupt() -> Iterator[Callable[[], bool]]:
-    """The first Ctrl-C asks to stop between blocks, where nothing is half done; a second stops."""
-    asked = []
+def _check_outputs(options: Options) -> None:
+    """Before any work: can everything be written that was asked for?"""
+    check_file("--model", options.model, options.source, replaced=True)
+    check_file("--metrics", options.metrics, options.source)
+    check_file("--bad-rows", options.bad_rows, options.source)
+    check_file("--plot", options.plot, options.source)
+    check_folder("--checkpoint", options.checkpoint)
+    if options.plot is not None:
+        from kernelstream.cli.drawing import check_picture
 
-    def ask(number: int, frame: Any) -> None:
-        asked.append(number)
-        signal.signal(signal.SIGINT, before)
+        check_picture("--plot", options.plot)
 
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        signal.signal(signal.SIGINT, ask)
-    except ValueError:  # not the main thread
-        yield lambda: False
-        return
-    try:
-        yield lambda: bool(asked)
-    finally:
-        signal.signal(signal.SIGINT, before)
+
+def _nothing_learned(source: str, progress: Progress) -> SourceError:
+    if not progress.n_rows:
+        return SourceError(
+            f"{source} has a header, at most, and no rows: there is nothing to learn."
+        )
+    place, reason = progress.bad[0]
+    return SourceError(
+        f"{source}: none of its {progress.n_rows:,} rows can be learned; {place}: {reason}."
+    )
+
+
+class _Pace:
+    """How fast rows are learned; compiling is left out."""
+
+    def __init__(self, resumed: int):
+        self.resumed = resumed
+        self.begun = False
+        self._start()
+
+    def _start(self) -> None:
+        self._at, self._compiling = time.perf_counter(), seconds_compiling()
+
+    def begin(self) -> None:
+        """The first row to be learned is there; those that were skipped do not count."""
+        if self.resumed and not self.begun:
+            self._start()
+        self.begun = True
+
+    @property
+    def seconds(self) -> float:
+        """All in all."""
+        return time.perf_counter() - self._at
+
+    @property
+    def compiling(self) -> float:
+        """How many of the seconds went into compiling."""
+        return seconds_compiling() - self._compiling
+
+    def rate(self, n_rows: int) -> float:
+        """Rows per second."""
+        return (n_rows - self.resumed) / max(self.seconds - self.compiling, 1e-9)
+
+
+class _Interrupts:
+    """The first Ctrl-C asks to stop between blocks, where nothing is half done; a second stops.
+
+    To wait for the next block is to be between blocks. A source that breaks there ends the run as
+    well, and is the `trouble`.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self.trouble: SourceError | None = None
+        self._waits = False
+        self._before: Any = None
+
+    def __enter__(self) -> "_Interrupts":
+        self._before = signal.getsignal(signal.SIGINT)
+        try:
+            signal.signal(signal.SIGINT, self._ask)
+        except ValueError:  # not the main thread
+            self._before = None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _ask(self, number: int, frame: Any) -> None:
+        self.asked = True
+        signal.signal(signal.SIGINT, self._before)
+        if self._waits:
+            raise KeyboardInterrupt
+
+    def until_asked(self, blocks: Iterator[Block]) -> Iterator[Block]:
+        """The blocks, until there are no more or somebody asks to stop."""
+        while not self.asked:
+            try:
+                self._waits = True
+                block = next(blocks, None)
+            except KeyboardInterrupt:
+                return
+            except SourceError as trouble:
+                self.trouble = trouble
+                return
+            finally:
+                self._waits = False
+            if block is None:
+                return
+            yield block
 
 
 def _begin(options: Options) -> tuple[Any, Any, Encoder | None, Progress]:
@@ -214,13 +313,18 @@ def _blocks(options: Options) -> Iterator[Block]:
     )
 
 
-def _from_row(blocks: Iterator[Block], first: int) -> Iterator[Block]:
-    """The blocks from a row on; checkpoints stand between blocks."""
+def _from_row(blocks: Iterator[Block], first: int, source: str) -> Iterator[Block]:
+    """The blocks from a row on. A run that came to its end may stand within a block."""
     n_rows = 0
     for block in blocks:
-        if n_rows >= first:
-            yield block
-        n_rows += len(block.places)
+        begin, n_rows = n_rows, n_rows + len(block.places)
+        if n_rows > first:
+            yield block if begin >= first else block.since(first - begin)
+    if n_rows < first:
+        raise SourceError(
+            f"{source} has {n_rows:,} rows, and the checkpoint stands at row {first:,}: it is of "
+            "another table. Give another --checkpoint folder, or delete this one."
+        )
 
 
 def _learn(
@@ -237,7 +341,8 @@ def _learn(
     if good.size:
         try:
             targets = None if y is None else y[good]
-            result = ks.prequential(model, X[good], targets, declare_classes=False)
+            rows = matched(model, X[good])
+            result = ks.prequential(model, rows, targets, declare_classes=False)
             errors = result.errors
             progress.events += [progress.n_rows + int(good[row]) for row in result.events]
         except ValueError:
@@ -262,20 +367,31 @@ def _targets(block: Block, options: Options, problems: dict[int, str]) -> np.nda
     if options.task == "novelty":
         return None
     if block.target is None:
-        raise SourceError("--target is missing: name the column to predict.")
+        columns = f" (of {', '.join(block.columns[:20])})" if block.columns else ""
+        raise SourceError(
+            f"--target is missing: name the column to predict{columns}, or give its position."
+        )
     if options.task == "classify":
-        for i, label in enumerate(block.target):
-            if label is None or label == "":
+        labels = [_label(label) for label in block.target]
+        for i, label in enumerate(labels):
+            if not label:
                 problems.setdefault(i, "it has no label")
-        return np.array([_label(label) for label in block.target], dtype=object).astype(str)
+            elif len(label) > _LONGEST_LABEL:
+                problems.setdefault(
+                    i, f"its label has {len(label):,} characters, of {_LONGEST_LABEL:,} at most"
+                )
+        return np.array([label[:_LONGEST_LABEL] for label in labels])
     y = np.array([as_float(value) for value in block.target])
     for i in np.flatnonzero(~np.isfinite(y)).tolist():
-        problems.setdefault(i, f"its target is {block.target[i]!r}, which is not a number")
+        target = shortened(block.target[i])
+        problems.setdefault(i, f"its target is {target}, which is not a number")
     return y
 
 
 def _label(label: Any) -> str:
-    """A label as text, the same whatever the source: 3 and 3.0 are "3"."""
+    """A label as text, the same whatever the source: 3 and 3.0 are "3". Without one, no text."""
+    if label is None or label != label:  # NaN
+        return ""
     if isinstance(label, float) and label.is_integer():
         return str(int(label))
     return str(label)
@@ -292,29 +408,53 @@ def _note(model: Any, progress: Progress) -> dict[str, Any]:
     return line
 
 
-@contextmanager
-def _display(
-    options: Options, console: Console
-) -> Iterator[Callable[[Progress, Any, float], None]]:
-    """A line that is kept current on a terminal, and silence elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda progress, model, rate: None
-        return
-    with console.status("reading") as status:
+class _Display(logging.Handler):
+    """A line that is kept current on a terminal, and silence elsewhere.
 
-        def show(progress: Progress, model: Any, rate: float) -> None:
-            text = f"{progress.n_rows:,} rows, {rate:,.0f} a second"
-            if progress.n_learned:
-                text += (
-                    f"; {_word(options.task)} {_figure(options.task, progress.mean_error)}, of the "
-                    f"last 1,000 {_figure(options.task, progress.recent_error)}; step size "
-                    f"{model.step_size_:.3g}; {model.n_support_:,} support vectors"
-                )
-            if progress.n_bad:
-                text += f"; {progress.n_bad:,} bad rows"
-            status.update(text)
+    What the package logs while it compiles is shown in that line.
+    """
 
-        yield show
+    def __init__(self, options: Options, console: Console):
+        super().__init__()
+        self.options = options
+        self.status = console.status("reading") if console.is_terminal else None
+        self.logger = logging.getLogger("kernelstream")
+
+    def __enter__(self) -> "_Display":
+        self.logger.addHandler(self)
+        self._propagated, self.logger.propagate = self.logger.propagate, False
+        if self.status is not None:
+            self.status.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.logger.removeHandler(self)
+        self.logger.propagate = self._propagated
+        if self.status is not None:
+            self.status.stop()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show a message of the package."""
+        self.say(record.getMessage())
+
+    def say(self, text: str) -> None:
+        """Show a text in place of the line."""
+        if self.status is not None:
+            self.status.update(escape(text))
+
+    def show(self, progress: Progress, model: Any, pace: _Pace) -> None:
+        """Show how far it is."""
+        task = self.options.task
+        text = f"{progress.n_rows:,} rows, {pace.rate(progress.n_rows):,.0f} per second"
+        if progress.n_learned:
+            text += (
+                f"; {_word(task)} {_figure(task, progress.mean_error)}, of the last 1,000 "
+                f"{_figure(task, progress.recent_error)}; step size {model.step_size_:.3g}; "
+                f"{model.n_support_:,} support vectors"
+            )
+        if progress.n_bad:
+            text += f"; {progress.n_bad:,} bad rows"
+        self.say(text)
 
 
 def _word(task: str) -> str:
@@ -325,13 +465,11 @@ def _figure(task: str, value: float) -> str:
     return f"{value:.4g}" if task == "regress" else f"{value:.2%}"
 
 
-def _summary(
-    options: Options, model: Any, progress: Progress, seconds: float, resumed: int
-) -> None:
-    rate = (progress.n_rows - resumed) / max(seconds, 1e-9)
+def _summary(options: Options, model: Any, progress: Progress, pace: _Pace) -> None:
+    compiling = f" ({pace.compiling:.1f} s to compile)" if pace.compiling >= 0.1 else ""
     lines = [
         f"{progress.n_rows:,} rows, {progress.n_learned:,} learned, {progress.n_bad:,} bad; "
-        f"{seconds:.1f} s, {rate:,.0f} rows a second",
+        f"{pace.seconds:.1f} s{compiling}, {pace.rate(progress.n_rows):,.0f} rows per second",
         f"{_word(options.task)}: {_figure(options.task, progress.mean_error)}, of the last 1,000 "
         f"{_figure(options.task, progress.recent_error)} (each row predicted, then learned)",
         f"step size {model.step_size_:.3g}, {model.n_support_:,} support vectors",
@@ -343,6 +481,8 @@ def _summary(
         names = ", ".join(str(name) for name in model.classes_[:8])
         more = f", ... ({len(model.classes_)} in all)" if len(model.classes_) > 8 else ""
         lines.append(f"classes: {names}{more}")
+        if len(model.classes_) == 1:
+            lines.append("all labels are the same: there was nothing to tell apart.")
     lines += [f"bad: {place}: {reason}" for place, reason in progress.bad]
     if progress.n_bad > len(progress.bad):
         lines.append(f"bad: ... and {progress.n_bad - len(progress.bad):,} more (see --bad-rows)")

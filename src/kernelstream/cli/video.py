@@ -54,11 +54,14 @@ def _frames(source: Path, key: str | None) -> tuple[int | None, Iterator[np.ndar
     """How many frames there are, where that is known, and the frames."""
     if not source.exists():
         raise FileNotFoundError(f"{source} is not there.")
+    if source.suffix not in (".npy", ".npz"):
+        return _decoded(source)
+    with source.open("rb") as file:
+        if not file.read(6).startswith((b"\x93NUMPY", b"PK")):
+            raise ValueError(f"{source} is not a file of NumPy's, .npy or .npz.")
     if source.suffix == ".npy":
         frames = np.load(source, mmap_mode="r", allow_pickle=False)
         return len(frames), iter(frames)
-    if source.suffix != ".npz":
-        return _decoded(source)
     with np.load(source, allow_pickle=False) as arrays:
         chosen = key or ("frames" if "frames" in arrays else arrays.files[0])
         if chosen not in arrays:

@@ -23,7 +23,7 @@ from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.lasvm import fit_lasvm
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.model import Learner, Parts, build
-from kernelstream.learner.points import SparsePoints, as_sparse_rows
+from kernelstream.learner.points import as_sparse_rows
 from kernelstream.learner.predict import coefficients
 from kernelstream.learner.sequential import fit_adatron, fit_sequential
 from kernelstream.margins import Ball, Fixed, Nu, Shrinking, as_margin
@@ -465,10 +465,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
 
     def _widen(self, n_features: int) -> None:
         """Give rows more features, which are zero in all that was learned."""
-        points = self._learner.points
-        if isinstance(points, SparsePoints):
-            raise TypeError("sparse rows have as many features as they were declared with.")
-        points.widen(n_features)
+        self._learner.points.widen(n_features)
         self.n_features_in_ = n_features
 
     # --- state to read ---------------------------------------------------------------------------

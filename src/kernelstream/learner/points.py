@@ -239,6 +239,12 @@ class SparsePoints(_Rows):
         """Make room for more points."""
         self.n_slots = n_slots
 
+    def widen(self, n_features: int) -> None:
+        """Give every row more features, which are zero."""
+        rows = self.rows
+        pieces = rows.data, rows.indices, rows.indptr
+        self.rows = sparse.csr_array(pieces, shape=(rows.shape[0], n_features))
+
     def slots(self, X: sparse.csr_array, numbers: np.ndarray) -> NoSlots:
         """What the loop is given in place of dense slots."""
         return _NO_SLOTS

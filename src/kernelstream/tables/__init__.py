@@ -6,7 +6,7 @@ categories, and how they are scaled. It is plain data, and is saved with the mod
 columns mean the same ever after.
 """
 
-from kernelstream.tables.encoding import Encoder, as_float
+from kernelstream.tables.encoding import Encoder, as_float, shortened
 from kernelstream.tables.sources import Block, SourceError, open_source
 
-__all__ = ["Block", "Encoder", "SourceError", "as_float", "open_source"]
+__all__ = ["Block", "Encoder", "SourceError", "as_float", "open_source", "shortened"]

@@ -10,9 +10,12 @@ from scipy import sparse
 
 from kernelstream.tables.sources import Block, SourceError
 
-__all__ = ["Encoder", "as_float"]
+__all__ = ["Encoder", "as_float", "shortened"]
 
 _MISSING = {"", "na", "nan", "null", "none", "?"}
+_LARGEST = 1e100  # numbers beyond are not measured: their squares could overflow
+_ROUNDING = 1e-12  # of a column's magnitude: what varies by less does not vary
+_ENOUGH = 20  # rows that show how a column varies, once it does
 
 
 @dataclass
@@ -24,6 +27,7 @@ class Column:
     deviation: float = 1.0
     categories: list[str] | None = None  # None: a number
     n_hashed: int = 0  # where categories are hashed: into how many features
+    unscaled: list[float] | None = None  # of a number that waits for its scale: see `settle`
 
 
 @dataclass
@@ -31,7 +35,8 @@ class Encoder:
     """Turns blocks of records into rows of numbers, always the same way.
 
     Made from the first block of a stream: a column is a number where nine in ten of its entries
-    are, and a category otherwise. Numbers are centred and scaled by what the first block shows. A
+    are, and a category otherwise. Numbers are centred and scaled by what the first block shows; one
+    that does not vary there waits until it does (`settle`), and counts as zero meanwhile. A
     category becomes one of the features that its column has: one for every value that the first
     block shows and one for all others, or, hashed, one of a fixed number.
 
@@ -51,9 +56,15 @@ class Encoder:
         """An encoder from the first block."""
         if sparse.issparse(block.rows):
             return cls([], block.rows.shape[1], True, fill_missing)
+        if not block.columns:
+            raise SourceError("there is no column besides the target, to predict it from.")
         sound = [i for i in range(len(block.rows)) if i not in block.broken]
         if not sound:
-            raise SourceError("none of the first records can be read.")
+            first = min(block.broken)
+            raise SourceError(
+                f"none of the first {len(block.rows):,} records can be read; "
+                f"{block.places[first]}: {block.broken[first]}."
+            )
         columns = []
         for k, name in enumerate(block.columns):
             values = [block.rows[i][k] for i in sound]
@@ -61,9 +72,9 @@ class Encoder:
             numbers = [value for value in map(_number, known) if value is not None]
             if len(numbers) >= 0.9 * len(known):
                 column = Column(name)
-                if scale and numbers:
-                    column.mean = float(np.mean(numbers))
-                    column.deviation = float(np.std(numbers)) or 1.0
+                if scale:
+                    measured = np.array(numbers)
+                    _scale(column, measured[np.abs(measured) <= _LARGEST])
             else:
                 found = [] if hashed else sorted({str(value) for value in known})
                 column = Column(name, categories=found, n_hashed=n_hashed if hashed else 0)
@@ -79,16 +90,24 @@ class Encoder:
         """The encoder that `to_json` described."""
         return cls(**{**record, "columns": [Column(**column) for column in record["columns"]]})
 
+    def settle(self, block: Block) -> None:
+        """Scale the columns that had not varied before, by the rows from the first that differs on.
+
+        With fewer than twenty of them, a column waits for more. Call it before a block is encoded,
+        with every block but the first.
+        """
+        self._check_columns(block)
+        for k, column in enumerate(self.columns):
+            if column.unscaled is not None:
+                numbers = np.delete(_as_numbers([row[k] for row in block.rows]), [*block.broken])
+                _wait(column, numbers[np.abs(numbers) <= _LARGEST])  # which NaN is not
+
     def encode(self, block: Block) -> tuple[Any, dict[int, str]]:
         """Rows of numbers, and what is wrong with the records that could not be encoded."""
         problems = dict(block.broken)
+        self._check_columns(block)
         if self.is_sparse:
             return block.rows, problems
-        if block.columns != [column.name for column in self.columns]:
-            expected = ", ".join(column.name for column in self.columns)
-            raise SourceError(
-                f"the columns are {', '.join(block.columns)}; the model was made with {expected}."
-            )
         X = np.zeros((len(block.rows), self.n_features))
         first = 0
         for k, column in enumerate(self.columns):
@@ -102,16 +121,65 @@ class Encoder:
             first += _width(column)
         return X, problems
 
+    def _check_columns(self, block: Block) -> None:
+        if self.is_sparse != sparse.issparse(block.rows):
+            made_with, found = ("LIBSVM text", "a table of columns")[:: 1 if self.is_sparse else -1]
+            raise SourceError(f"the source is {found}; the model was made with {made_with}.")
+        if block.columns != [column.name for column in self.columns]:
+            expected = ", ".join(column.name for column in self.columns)
+            raise SourceError(
+                f"the columns are {', '.join(block.columns)}; the model was made with {expected}."
+            )
+
     def _numbers(self, values: list[Any], column: Column, problems: dict[int, str]) -> Any:
-        try:
-            numbers = np.array(values, dtype=float)  # at once, where every entry is a number
-        except (TypeError, ValueError):
-            numbers = np.array([as_float(value) for value in values])
+        numbers = _as_numbers(values)
         for i in np.flatnonzero(~np.isfinite(numbers)).tolist():
             if not (self.fill_missing and _is_missing(values[i])):
-                problems.setdefault(i, f"{column.name} is {values[i]!r}, which is not a number")
+                value = shortened(values[i])
+                problems.setdefault(i, f"{column.name} is {value}, which is not a number")
             numbers[i] = column.mean
+        if column.unscaled is not None:
+            return np.zeros(len(numbers))
         return (numbers - column.mean) / column.deviation
+
+
+def _as_numbers(values: list[Any]) -> np.ndarray:
+    """Entries as numbers, NaN where they are none."""
+    try:
+        return np.array(values, dtype=float)  # at once, where every entry is a number
+    except (TypeError, ValueError):
+        return np.array([as_float(value) for value in values])
+
+
+def _differ(numbers: Any, other: Any) -> Any:
+    """Where numbers differ from others by more than rounding, relative to their size."""
+    return np.abs(numbers - other) > _ROUNDING * np.maximum(np.abs(numbers), np.abs(other))
+
+
+def _scale(column: Column, numbers: np.ndarray) -> None:
+    """Centre and scale a column by numbers of it; without variation it waits."""
+    if numbers.size:
+        column.mean = float(np.mean(numbers))
+    if numbers.size and _differ(numbers.min(), numbers.max()):
+        column.deviation, column.unscaled = float(np.std(numbers)), None
+    else:
+        column.unscaled = []
+
+
+def _wait(column: Column, numbers: np.ndarray) -> None:
+    """Take more numbers of a column that has not varied so far; scale it if they are enough."""
+    waited = column.unscaled or []
+    if not waited:  # does it begin to vary here?
+        changes = np.flatnonzero(_differ(numbers, column.mean))
+        numbers = numbers[changes[0] :] if changes.size else numbers[:0]
+    column.unscaled = waited + numbers.tolist()
+    if len(column.unscaled) < _ENOUGH:
+        return
+    constant, known = column.mean, np.array(column.unscaled)
+    _scale(column, known)
+    if column.unscaled is not None:  # a step, from one constant to another
+        column.mean, column.deviation = constant, float(abs(known[0] - constant))
+        column.unscaled = None
 
 
 def _is_missing(value: Any) -> bool:
@@ -131,6 +199,12 @@ def as_float(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         return math.nan
+
+
+def shortened(value: Any) -> str:
+    """A value for a message, not too long."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:50]}... ({len(text):,} characters)"
 
 
 def _width(column: Column) -> int:

@@ -1,18 +1,19 @@
 """Sources: records of a file or a pipe, in blocks."""
 
-import csv
-import gzip
-import io
 import math
-import sys
-from collections.abc import Iterator
+import re
+import zipfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 from scipy import sparse
+
+from kernelstream.tables.records import Lines, Record, records
+from kernelstream.tables.text import SourceError, open_text
 
 __all__ = ["Block", "SourceError", "open_source"]
 
@@ -22,10 +23,7 @@ _FORMATS = {
     ".svmlight": "libsvm", ".npy": "numpy", ".npz": "numpy",
 }  # fmt: skip
 _DELIMITERS = ",;\t|"
-
-
-class SourceError(ValueError):
-    """A source that cannot be read at all."""
+_LARGEST_INDEX = 2**31 - 1  # of a feature in LIBSVM text: sparse rows count in 32 bits
 
 
 @dataclass
@@ -42,50 +40,62 @@ class Block:
         """The indices of the records that have no problem."""
         return np.array([i for i in range(len(self.places)) if i not in problems], dtype=int)
 
+    def since(self, first: int) -> "Block":
+        """The records from one on."""
+        broken = {i - first: problem for i, problem in self.broken.items() if i >= first}
+        target = None if self.target is None else self.target[first:]
+        return Block(self.columns, self.rows[first:], target, self.places[first:], broken)
+
 
 def open_source(
     source: str, target: str | None, block_rows: int, form: str | None = None,
-    n_features: int | None = None, target_may_miss: bool = False,
+    n_features: int | None = None, features: list[str] | None = None,
 ) -> Iterator[Block]:  # fmt: skip
-    """Blocks of a source: a path, or "-" for CSV from standard input.
+    """Blocks of a source: a path, or "-" for text from standard input.
 
     `target` names the column of y, or gives its position; None where there is none. `form` is
     "csv", "libsvm", "parquet", "arrow" or "numpy"; None: as the name ends. `n_features` is for
-    LIBSVM files, which do not say how many there are; None: as many as the first block shows.
-    `target_may_miss`: a source without that column is read as one without a target.
+    LIBSVM files, which do not say how many there are; None: as many as a block shows. `features`
+    are the names that a model knows: a source with just these, or, without a header, with as many
+    columns, is read as one without a target.
     """
     path = Path(source)
     suffixes = [s.lower() for s in path.suffixes]
-    if suffixes[-1:] == [".gz"]:
+    packed = suffixes[-1:] == [".gz"]
+    if packed:
         suffixes.pop()
+    if source != "-" and not path.exists():
+        raise SourceError(f"{source}: there is no such file.")
+    if path.is_dir():
+        raise SourceError(f"{source} is a folder: give a file in it.")
     if form is None:
         form = "csv" if source == "-" else _FORMATS.get(suffixes[-1] if suffixes else "")
     if form not in set(_FORMATS.values()):
         known = ", ".join(sorted(_FORMATS))
         raise SourceError(
-            f"{source}: what is this? Known endings are {known} (with .gz or without)."
+            f"{source}: what is this? Known endings are {known} (with .gz or without); --format "
+            f"says what it is: {', '.join(sorted(set(_FORMATS.values())))}."
         )
-    if source != "-" and not path.exists():
-        raise SourceError(f"{source}: there is no such file.")
-    if form in ("csv", "libsvm"):
-        read = _csv if form == "csv" else _libsvm
-        return read(source, target, block_rows, n_features, target_may_miss)
+    if form == "csv":
+        return _csv(source, target, block_rows, features)
+    if form == "libsvm":
+        return _libsvm(source, block_rows, n_features)
+    if source == "-" or packed:
+        where = "from standard input" if packed is False else "while it is packed by gzip"
+        raise SourceError(f"{source}: {form} cannot be read {where}: give an unpacked file.")
     read_columns = _arrow if form in ("parquet", "arrow") else _numpy
-    return read_columns(path, form, target, block_rows, target_may_miss)
+    return read_columns(path, form, target, block_rows, features)
 
 
-def _text(source: str) -> TextIO:
-    if source == "-":
-        return io.TextIOWrapper(sys.stdin.buffer, encoding="utf-8", errors="replace", newline="")
-    if source.endswith(".gz"):
-        return gzip.open(source, "rt", encoding="utf-8", errors="replace", newline="")
-    return open(source, encoding="utf-8", errors="replace", newline="")
-
-
-def _position(columns: list[str], target: str | None, source: str, may_miss: bool) -> int | None:
-    """Where the target's column is."""
+def _position(
+    columns: list[str], target: str | None, source: str, features: list[str] | None,
+    named: bool = True,
+) -> int | None:  # fmt: skip
+    """Where the target's column is; None: there is none. `named`: whether columns have names."""
     if target is None:
         return None
+    if features is not None and _stand_for(columns, features):
+        return None  # nothing but what the model knows
     if target in columns:
         return columns.index(target)
     try:
@@ -93,13 +103,25 @@ def _position(columns: list[str], target: str | None, source: str, may_miss: boo
     except ValueError:
         position = len(columns)
     if not -len(columns) <= position < len(columns):
-        if may_miss:
+        if features is not None:
             return None
+        shown = f"The columns are {_listed(columns)}" if named else "The file has no header"
         raise SourceError(
-            f"{source}: there is no column {target!r}. The columns are {', '.join(columns)}; "
-            "a position, counted from 0, or from the end by -1, will do as well."
+            f"{source}: there is no column {target!r}. {shown}; a position, counted from 0, or "
+            "from the end by -1, will do as well."
         )
     return position % len(columns)
+
+
+def _stand_for(columns: list[str], features: list[str]) -> bool:
+    """Whether columns are the features that a model knows, by name, or by position in both."""
+    by_position = all(name.isdigit() for name in [*columns, *features])
+    return columns == features or (by_position and len(columns) == len(features))
+
+
+def _listed(names: list[str]) -> str:
+    """Names, with commas between; not too many of them."""
+    return ", ".join(names if len(names) <= 20 else [*names[:20], f"... ({len(names)} in all)"])
 
 
 def _is_number(text: str) -> bool:
@@ -110,127 +132,130 @@ def _is_number(text: str) -> bool:
 
 
 def _csv(
-    source: str, target: str | None, block_rows: int, _: int | None, target_may_miss: bool
+    source: str, target: str | None, block_rows: int, features: list[str] | None
 ) -> Iterator[Block]:
-    with _text(source) as file:
-        first_line = file.readline()
-        if not first_line.strip():
-            raise SourceError(f"{source} is empty.")
-        delimiter = max(_DELIMITERS, key=first_line.count)
-        if not first_line.count(delimiter):
-            delimiter = " " if " " in first_line.strip() else ","
-        lines = _Lines(first_line, file)
-        reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-        first = next(reader)
-        if any(_is_number(field) for field in first):  # no header
-            columns = [str(k) for k in range(len(first))]
-            lines = _Lines(first_line, file)
-            reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
-        else:
-            columns = [field.strip() for field in first]
-        at = _position(columns, target, source, target_may_miss)
-        features = [name for k, name in enumerate(columns) if k != at]
+    with open_text(source) as file:
+        lines = Lines(file)
+        first_line = lines.first()
+        if not first_line:
+            raise SourceError(f"{source} is empty: there is nothing to read.")
+        delimiter = _delimiter(first_line)
+        first = next(records(lines, delimiter), Record([], 1, "it has no columns"))
+        if first.problem is not None:
+            raise SourceError(f"{source}, line {first.line}: {first.problem}.")
+        columns = [field.strip() for field in first.fields]
+        rows = records(lines, delimiter, len(columns))
+        named = _is_header(columns, target, features)
+        if not named:
+            rows = chain([first], rows)
+            columns = [str(k) for k in range(len(columns))]
+        at = _position(columns, target, source, features, named)
+        names = [name for k, name in enumerate(columns) if k != at]
+        if features is not None and _stand_for(names, features):
+            names = features
         while True:
-            block = Block(features, [], None if at is None else [], [], {})
-            try:
-                for record in islice(_records(reader), block_rows):
-                    _add(block, record, at, len(columns), f"line {lines.number}")
-            except csv.Error as error:
-                raise SourceError(f"{source}, line {lines.number}: {error}.") from None
+            block = Block(names, [], None if at is None else [], [], {})
+            for record in islice(rows, block_rows):
+                _add(block, record, at, len(columns))
             if not block.rows:
                 return
             yield block
 
 
-class _Lines:
-    """The lines of a file, counted; the first has been read already."""
-
-    def __init__(self, first: str, file: TextIO):
-        self.first: str | None = first
-        self.file = file
-        self.number = 0
-
-    def __iter__(self) -> "_Lines":
-        return self
-
-    def __next__(self) -> str:
-        line, self.first = self.first, None
-        if line is None:
-            line = self.file.readline()
-        if not line:
-            raise StopIteration
-        self.number += 1
-        return line.replace("\0", "")
+def _is_header(fields: list[str], target: str | None, features: list[str] | None) -> bool:
+    """Whether a first record holds the names of the columns."""
+    holds_target = target in fields and not _is_number(str(target))
+    return holds_target or fields == features or not any(map(_is_number, fields))
 
 
-def _records(reader: Any) -> Iterator[list[str]]:
-    for record in reader:
-        if record:  # a blank line is none
-            yield record
+def _delimiter(line: str) -> str:
+    """What stands between the fields of a line."""
+    outside = re.sub(r'"[^"]*"', "", line)
+    delimiter = max(_DELIMITERS, key=outside.count)
+    if outside.count(delimiter):
+        return delimiter
+    return " " if " " in outside.strip() else ","
 
 
-def _add(block: Block, record: list[str], at: int | None, n_columns: int, place: str) -> None:
-    if len(record) != n_columns:
-        block.broken[len(block.rows)] = f"it has {len(record)} fields, the header has {n_columns}"
-        record = [""] * n_columns
+def _add(block: Block, record: Record, at: int | None, n_columns: int) -> None:
+    fields, problem = record.fields, record.problem
+    if problem is None and len(fields) != n_columns:
+        problem = f"it has {len(fields)} fields, the header has {n_columns}"
+    if problem is not None:
+        block.broken[len(block.rows)] = problem
+        fields = [""] * n_columns
     else:
-        record = [field.strip() for field in record]
+        fields = [field.strip() for field in fields]
     if block.target is not None and at is not None:
-        block.target.append(record.pop(at))
-    block.rows.append(record)
-    block.places.append(place)
+        block.target.append(fields.pop(at))
+    block.rows.append(fields)
+    block.places.append(f"line {record.line}")
 
 
-def _libsvm(
-    source: str, target: str | None, block_rows: int, n_features: int | None, _: bool
-) -> Iterator[Block]:
-    """``label index:value ...``, indices from 1."""
-    number = 0
-    with _text(source) as file:
+def _libsvm(source: str, block_rows: int, n_features: int | None) -> Iterator[Block]:
+    """``label index:value ...``, indices from 1. A line may do without its label."""
+    with open_text(source) as file:
+        lines = _libsvm_lines(file)
+        empty = True
         while True:
             labels: list[Any] = []
             entries: list[dict[int, float]] = []
             places, broken = [], {}
-            for line in islice(file, block_rows):
-                number += 1
-                text = line.split("#")[0].split()
-                if not text:
-                    continue
-                values: dict[int, float] = {}
-                try:
-                    for pair in text[1:]:
-                        index, value = pair.split(":")
-                        if int(index) < 1:
-                            raise ValueError
-                        values[int(index) - 1] = float(value)
-                except ValueError:
-                    broken[len(entries)] = f"{pair!r} is not index:value"
-                    values = {}
-                labels.append(text[0])
+            for number, words in islice(lines, block_rows):
+                labels.append("" if ":" in words[0] else words.pop(0))
+                values, problem = _libsvm_values(words, n_features)
+                if problem is not None:
+                    broken[len(entries)] = problem
                 entries.append(values)
                 places.append(f"line {number}")
             if not entries:
                 return
-            if n_features is None:
-                n_features = 1 + max((max(row, default=0) for row in entries), default=0)
-            for i, row in enumerate(entries):
-                if row and max(row) >= n_features:
-                    broken[i] = f"it has a feature {max(row) + 1}, of {n_features} (see --features)"
-                    row.clear()
-            indptr = np.cumsum([0, *map(len, entries)])
+            empty = empty and not any(entries) and not broken
+            if empty:
+                raise SourceError(f"{source}: there is no index:value in it: is it LIBSVM text?")
+            width = n_features or 1 + max(max(row, default=0) for row in entries)
             rows = sparse.csr_array(
                 (
                     np.array([value for row in entries for value in row.values()], dtype=float),
                     np.array([index for row in entries for index in row], dtype=np.int32),
-                    indptr,
+                    np.cumsum([0, *map(len, entries)]),
                 ),
-                shape=(len(entries), n_features),
+                shape=(len(entries), width),
             )
-            yield Block([], rows, labels if target is not None else None, places, broken)
+            yield Block([], rows, labels, places, broken)
+
+
+def _libsvm_lines(file: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """The words of every line that has some, with the line's number."""
+    for number, line in enumerate(file, start=1):
+        words = line.split("#")[0].split()
+        if words:
+            yield number, words
+
+
+def _libsvm_values(words: list[str], n_features: int | None) -> tuple[dict[int, float], str | None]:
+    """Values by index, from 0, and what is wrong with them, if anything; then there are none."""
+    values: dict[int, float] = {}
+    for word in words:
+        try:
+            index_text, value_text = word.split(":")
+            index, value = int(index_text), float(value_text)
+        except ValueError:
+            return {}, f"{word!r} is not index:value"
+        if index < 1:
+            return {}, f"{word!r} has the index {index}: indices count from 1"
+        if index > _LARGEST_INDEX:
+            return {}, f"{word!r} has an index above {_LARGEST_INDEX}: number the features anew"
+        if n_features is not None and index > n_features:
+            return {}, f"it has a feature {index}, of {n_features} (see --features)"
+        if not math.isfinite(value):
+            return {}, f"{word!r} has a value that is not a finite number"
+        values[index - 1] = value
+    return values, None
 
 
 def _arrow(
-    path: Path, form: str, target: str | None, block_rows: int, target_may_miss: bool
+    path: Path, form: str, target: str | None, block_rows: int, features: list[str] | None
 ) -> Iterator[Block]:
     try:
         import pyarrow as pa
@@ -245,14 +270,14 @@ def _arrow(
             batches = _arrow_batches(pa, path, block_rows)
         for batch in batches:
             columns = list(batch.schema.names)
-            at = _position(columns, target, str(path), target_may_miss)
+            at = _position(columns, target, str(path), features)
             values = [column.to_pylist() for column in batch.columns]
             y = None if at is None else values.pop(at)
             rows = [list(record) for record in zip(*values, strict=True)]
             places = [f"row {number + i}" for i in range(len(rows))]
             number += len(rows)
-            features = [name for k, name in enumerate(columns) if k != at]
-            yield Block(features, rows, y, places, {})
+            names = [name for k, name in enumerate(columns) if k != at]
+            yield Block(names, rows, y, places, {})
     except pa.ArrowException as error:
         raise SourceError(f"{path}: {error}") from None
 
@@ -271,35 +296,64 @@ def _arrow_batches(pa: Any, path: Path, block_rows: int) -> Iterator[Any]:
 
 
 def _numpy(
-    path: Path, form: str, target: str | None, block_rows: int, target_may_miss: bool
+    path: Path, form: str, target: str | None, block_rows: int, features: list[str] | None
 ) -> Iterator[Block]:
     """An .npy table with the target in one of its columns, or an .npz file with X and y."""
     try:
-        data = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError) as error:
-        raise SourceError(f"{path}: {error}") from None
-    if isinstance(data, np.ndarray):
-        table, y = data, None
-        if table.ndim != 2:
-            raise SourceError(f"{path}: the array has the shape {table.shape}; give rows.")
-        columns = [str(k) for k in range(table.shape[1])]
-        at = _position(columns, target, str(path), target_may_miss)
-    else:
-        name = next((n for n in ("X", "X_train", "data") if n in data.files), None)
-        if name is None:
-            raise SourceError(f"{path}: there is no X among {', '.join(data.files)}.")
-        if target_may_miss and target not in data.files:
-            target = None
-        if target is not None and target not in data.files:
-            raise SourceError(f"{path}: there is no {target!r} among {', '.join(data.files)}.")
-        table, y, at = data[name], None if target is None else data[target], None
-        table = table.reshape(len(table), -1)
-        columns = [str(k) for k in range(table.shape[1])]
+        with path.open("rb") as file:
+            head = file.read(6)
+            is_archive = head.startswith(b"PK")
+            if not is_archive and head != b"\x93NUMPY":
+                raise SourceError(f"{path} is not a file of NumPy's, .npy or .npz.")
+            file.seek(0)
+            if is_archive:
+                data = np.load(file, allow_pickle=False)
+                table, y = _arrays(data, path, target, features is not None)
+            else:
+                table, y = np.load(path, mmap_mode="r", allow_pickle=False), None
+    except SourceError:
+        raise
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise SourceError(f"{path} cannot be read as arrays of numbers: {error}") from None
+    if table.ndim != 2 or table.dtype.kind not in "biuf":
+        raise SourceError(
+            f"{path}: the array has the shape {table.shape} and the type {table.dtype}; give rows "
+            "of numbers."
+        )
+    columns, at = [str(k) for k in range(table.shape[1])], None
+    if not is_archive:
+        at = _position(columns, target, str(path), features, named=False)
     keep = [k for k in range(table.shape[1]) if k != at]
+    names = [columns[k] for k in keep]
+    if features is not None and _stand_for(names, features):
+        names = features
     for start in range(0, len(table), block_rows):
         rows = np.asarray(table[start : start + block_rows], dtype=float)
         found = None if y is None else y[start : start + block_rows].tolist()
         if at is not None:
             found = rows[:, at].tolist()
         places = [f"row {start + i}" for i in range(len(rows))]
-        yield Block([columns[k] for k in keep], rows[:, keep], found, places, {})
+        yield Block(names, rows[:, keep], found, places, {})
+
+
+def _arrays(
+    data: Any, path: Path, target: str | None, target_may_miss: bool
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """X and the target among the arrays of a file."""
+    among = ", ".join(data.files)
+    name = next((n for n in ("X", "X_train", "data") if n in data.files), None)
+    if name is None:
+        raise SourceError(f"{path}: there is no X among {among}.")
+    if target is not None and target not in data.files and not target_may_miss:
+        raise SourceError(f"{path}: there is no {target!r} among {among}.")
+    table, y = data[name], data[target] if target in data.files else None
+    if table.ndim > 2:
+        table = table.reshape(len(table), math.prod(table.shape[1:]))
+    if y is not None and y.ndim == 2 and y.shape[1] == 1:
+        y = y[:, 0]
+    if y is not None and y.shape != table.shape[:1]:
+        raise SourceError(
+            f"{path}: {name} has the shape {table.shape} and {target} has {y.shape}: give one "
+            "target per row."
+        )
+    return table, y

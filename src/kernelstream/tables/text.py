@@ -1,0 +1,114 @@
+"""Text from a file or a pipe: packed or not, whatever its encoding."""
+
+import codecs
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any, TextIO
+
+__all__ = ["SourceError", "open_text"]
+
+_GZIP = b"\x1f\x8b"
+_LATIN1 = "kernelstream.latin1"
+
+
+class SourceError(ValueError):
+    """A source that cannot be read at all."""
+
+
+def _as_latin1(error: UnicodeError) -> tuple[str, int]:
+    """Bytes that are not UTF-8 as Latin-1, in which every byte is a character."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    return error.object[error.start : error.end].decode("latin-1"), error.end
+
+
+codecs.register_error(_LATIN1, _as_latin1)
+
+
+class _Rejoined(io.RawIOBase):
+    """A stream whose first bytes have been looked at, as if they had not been."""
+
+    def __init__(self, head: bytes, rest: Any):
+        self.head, self.rest = head, rest
+
+    def readable(self) -> bool:
+        """It is there to be read."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what is there; wait only where nothing is."""
+        piece = self.head[: len(buffer)] or _some(self.rest, len(buffer))
+        self.head = self.head[len(piece) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+@contextmanager
+def open_text(source: str) -> Iterator[TextIO]:
+    """The text of a file, or of standard input where `source` is "-".
+
+    What is packed by gzip is unpacked, whatever its name. Text is UTF-8, or UTF-16 where a byte
+    order mark says so; bytes that make no sense as UTF-8 are taken as Latin-1.
+    """
+    with _raw(source) as raw:
+        head, raw = _looked_at(raw, source)
+        if head.startswith(_GZIP):
+            head, raw = _looked_at(gzip.GzipFile(fileobj=io.BufferedReader(raw)), source)
+        if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            encoding, errors = "utf-16", "replace"
+        elif b"\0" in head:
+            raise SourceError(
+                f"{source} is not text: give a table as CSV or LIBSVM text, or say by --format "
+                "what it is (parquet, arrow, numpy)."
+            )
+        else:
+            encoding, errors = "utf-8-sig", _LATIN1
+        text = io.TextIOWrapper(
+            io.BufferedReader(raw), encoding=encoding, errors=errors, newline=""
+        )
+        with _damage_named(source):
+            yield text
+
+
+@contextmanager
+def _damage_named(source: str) -> Iterator[None]:
+    """What is wrong with packed data, as a `SourceError`."""
+    try:
+        yield
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise SourceError(
+            f"{source}: its gzip data is cut short or damaged ({error}): make or fetch it again."
+        ) from None
+
+
+@contextmanager
+def _raw(source: str) -> Iterator[Any]:
+    """Bytes, unbuffered, so that a slow pipe is read as it comes."""
+    if source != "-":
+        with open(source, "rb", buffering=0) as file:
+            yield file
+        return
+    if sys.stdin is None or sys.stdin.closed:
+        raise SourceError(
+            "standard input is closed: pipe a table into it, or give the name of a file."
+        )
+    buffered: IO[bytes] = sys.stdin.buffer
+    yield getattr(buffered, "raw", buffered)
+
+
+def _looked_at(raw: Any, source: str) -> tuple[bytes, _Rejoined]:
+    """The first bytes, and the stream as if they had not been read."""
+    head = b""
+    with _damage_named(source):
+        while len(head) < 4 and (piece := _some(raw, 1024)):
+            head += piece
+    return head, _Rejoined(head, raw)
+
+
+def _some(raw: Any, n: int) -> bytes:
+    """Up to n bytes, as many as one look gives; none at the end."""
+    return (raw.read1(n) if hasattr(raw, "read1") else raw.read(n)) or b""
