@@ -149,18 +149,17 @@ class Points(_Rows):
 
     def grow(self, n_slots: int) -> None:
         """Make room for more points."""
-        before = self.rows, self.numbers
-        n_features, dtype = self.rows.shape[1], self.rows.dtype
-        self.rows = np.zeros((n_slots + STAGED_ROWS, n_features), dtype=dtype)
-        self.numbers = np.zeros(n_slots + STAGED_ROWS, dtype=dtype)
-        self.rows[: len(before[0])], self.numbers[: len(before[1])] = before
-        self.n_slots = n_slots
+        rows = np.zeros((n_slots + STAGED_ROWS, self.n_features), self.dtype)
+        numbers = np.zeros(n_slots + STAGED_ROWS, self.dtype)
+        rows[: len(self.rows)], numbers[: len(self.numbers)] = self.rows, self.numbers
+        # only now, so that an interrupt leaves the points whole
+        self.rows, self.numbers, self.n_slots = rows, numbers, n_slots
 
     def widen(self, n_features: int) -> None:
         """Give every row more features, which are zero. (A kernel's numbers stay as they are.)"""
-        before = self.rows
-        self.rows = np.zeros((len(before), n_features), dtype=before.dtype)
-        self.rows[:, : before.shape[1]] = before
+        rows = np.zeros((len(self.rows), n_features), self.dtype)
+        rows[:, : self.n_features] = self.rows
+        self.rows = rows
         self._nothing = self._room_for(0)
 
     def slots(self, X: np.ndarray, numbers: np.ndarray) -> Slots:
