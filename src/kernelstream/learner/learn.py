@@ -29,6 +29,7 @@ from kernelstream.learner.expansion import (
     merge,
     nonzeros,
     project,
+    retire,
 )
 from kernelstream.step_sizes import note_drift
 from kernelstream.updates import Move, Row
@@ -131,7 +132,7 @@ def learn_rows(model, state, tile, trail, work):
         trail.drift[i] = state.step_size.drift[0]
         trail.slot[i] = -1
         trail.partner[i] = -1
-        trail.n_points[i] = expansion.n_points[0]
+        trail.n_points[i] = expansion.n_points[0] - state.budget.n_spare[0]
         if tile.weight[i] == 0.0:
             continue  # a row without weight is as good as absent
 
@@ -227,9 +228,13 @@ def learn_rows(model, state, tile, trail, work):
                 trail.slot[i] = slot
                 if slot == n or gap >= 0.0:
                     model.budget.refresh(state.budget, expansion.n_points[0], slot == n)
+        expired = model.budget.expired(state.budget, expansion)
+        while expired >= 0:  # points may also go without another's coming
+            retire(expansion, state.budget.gram, tile, expired, i, alpha, beta)
+            expired = model.budget.expired(state.budget, expansion)
         trail.eta[i] = eta
         trail.drift[i] = state.step_size.drift[0]
-        trail.n_points[i] = expansion.n_points[0]
+        trail.n_points[i] = expansion.n_points[0] - state.budget.n_spare[0]
     return n_rows
 
 
