@@ -10,7 +10,7 @@ number of points, means that there is room. What goes is
 - merged with `partner`, where that is not negative: the two become one, a `share` of the way from
   the partner to it.
 
-`expired`, asked after every row until it answers -1, says which point goes although none comes.
+`expired`, asked at every row until it answers -1, says which point goes whether or not one comes.
 `refresh` is told when the points have changed, for budgets that keep numbers which rounding spoils.
 """
 

@@ -158,12 +158,7 @@ def drop(expansion, gram, tile, slot, i, alpha, beta):
 
 @register_jitable
 def retire(expansion, gram, tile, slot, i, alpha, beta):
-    """Take the point in `slot` out after row i, which has become part of f if it does so at all.
-
-    The slot stays, without coefficients, until another point comes. alpha and beta are overwritten.
-    """
-    alpha[:] = 0.0
-    beta[:] = 0.0
+    """As `drop`, where no other point takes the place: the slot stays, without coefficients."""
     drop(expansion, gram, tile, slot, i, alpha, beta)
     expansion.a[:, slot] = 0.0
     if expansion.b.size > 0:

@@ -200,6 +200,11 @@ def learn_rows(model, state, tile, trail, work):
         expansion.n_seen[0] = n_seen + 1
         decay_all(expansion, tile, keep, keep_v, cross)
 
+        expired = model.budget.expired(state.budget, expansion)
+        while expired >= 0:  # points may go without another's coming
+            retire(expansion, state.budget.gram, tile, expired, i, alpha, beta)
+            expired = model.budget.expired(state.budget, expansion)
+
         # slot and coefficients: a row with a coefficient becomes a point, or joins those there are
         if n_active > 0:
             n, line = expansion.n_points[0], tile.n_points + i
@@ -228,10 +233,6 @@ def learn_rows(model, state, tile, trail, work):
                 trail.slot[i] = slot
                 if slot == n or gap >= 0.0:
                     model.budget.refresh(state.budget, expansion.n_points[0], slot == n)
-        expired = model.budget.expired(state.budget, expansion)
-        while expired >= 0:  # points may also go without another's coming
-            retire(expansion, state.budget.gram, tile, expired, i, alpha, beta)
-            expired = model.budget.expired(state.budget, expansion)
         trail.eta[i] = eta
         trail.drift[i] = state.step_size.drift[0]
         trail.n_points[i] = expansion.n_points[0] - state.budget.n_spare[0]

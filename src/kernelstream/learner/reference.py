@@ -108,8 +108,10 @@ class Reference:
             self.born, self.since = np.append(self.born, self.t), np.append(self.since, 0)
             self.alpha = np.vstack([self.alpha, new[0]])
             self.beta = np.vstack([self.beta, new[1] if smd else 0 * xi])
+            self._expire(1, exact)
             self._truncate(without_new, exact)
-        self._expire(exact)
+        else:
+            self._expire(0, exact)
         self.t += 1
         return scores
 
@@ -286,12 +288,15 @@ class Reference:
         k = self._kernel_values(self.points[:1], self.points[0])[0]
         return float(np.linalg.norm(self.alpha[0]) * math.sqrt(k))
 
-    def _expire(self, exact: bool) -> None:
-        """Drop points that are too old, or that with all that were dropped amount to little."""
+    def _expire(self, n_new: int, exact: bool) -> None:
+        """Drop points that are too old, or that with all that were dropped amount to little.
+
+        The last `n_new` have just come.
+        """
         budget = self.parts.budget
         if not budget.expires():
             return
-        while len(self.points):
+        while len(self.points) > n_new:
             too_old = budget.max_age is not None and self.t - self.born[0] > budget.max_age
             error = math.inf if budget.max_error is None else self.lost + self._term()
             if not (too_old or error <= (budget.max_error or 0.0)):
