@@ -172,9 +172,9 @@ def test_kernel_values_of_merged_points_stay_true():
 @pytest.mark.parametrize("kappa", [0.2, 0.7, 0.99, 1.0])
 @pytest.mark.parametrize("pair", [(1.0, 1.0), (0.1, 2.0), (1.0, -0.3)])
 def test_two_points_become_the_best_one(kappa, pair):
-    """Against a search over all places between them."""
+    """Against a search over all places on their line, up to as far beyond as they are apart."""
     goes, stays = pair
-    shares = np.linspace(0, 1, 20_001)
+    shares = np.linspace(-1, 2, 60_001)
     kept = (goes * kappa ** ((1 - shares) ** 2) + stays * kappa ** (shares**2)) ** 2
     h = best_share(kappa, goes**2, stays**2, goes * stays)
     found = (goes * kappa ** ((1 - h) ** 2) + stays * kappa ** (h**2)) ** 2
@@ -193,3 +193,128 @@ def test_merging_two_of_the_same_keeps_their_sum():
     model.partial_fit([[0.0], [5.0], [5.0], [0.0]], [1.0, 1.0, 1.0, 1.0])
     np.testing.assert_allclose(sorted(model.support_vectors_[:, 0]), [0, 5], atol=1e-9)
     np.testing.assert_allclose(model.dual_coef_, [[0.75, 0.75]], rtol=1e-9)
+
+
+def test_any_integer_is_the_size_of_the_presets_own_budget():
+    for size in (64, np.int64(64), np.uint8(64)):
+        assert ks.make("silk", "classifier", budget=size).budget == SmallestOut(64)
+        assert ks.make("pa", "regressor", budget=size).budget == LeastLoss(64)
+    with pytest.raises(TypeError, match="budget=True is not an integer"):
+        ks.make("silk", "classifier", budget=True).partial_fit([[1.0]], [1])
+
+
+def scaled_groups(n_rows, seed):
+    """Rows of one-hot groups of skewed frequency, standardised online, asinh, mean length one.
+
+    The frequencies settle, so that within a group the rows come to depend on each other ever more
+    nearly.
+    """
+    groups = [5, 8, 16, 7, 14, 6, 5, 2, 3, 3, 4, 9, 16, 25]
+    random = np.random.default_rng(seed)
+    columns = []
+    for size in groups:
+        share = random.permutation(1 / np.arange(1, size + 1) ** 2)
+        columns.append(np.eye(size)[random.choice(size, n_rows, p=share / share.sum())])
+    X = np.hstack(columns)
+    w = 2 * random.normal(size=X.shape[1]) * (random.random(X.shape[1]) < 0.3)
+    signal = X @ w - np.median(X @ w)
+    y = (random.random(n_rows) < 1 / (1 + np.exp(-1.5 * signal))).astype(int)
+    seen = np.arange(1, n_rows)[:, None]
+    mean = np.cumsum(X, axis=0)[:-1] / seen
+    deviation = np.sqrt(mean * (1 - mean))
+    rows = np.zeros_like(X)
+    known = deviation > 0
+    rows[1:][known] = np.arcsinh((X[1:] - mean)[known] / deviation[known])
+    length = np.cumsum(np.sum(rows**2, axis=1)) / np.arange(1, n_rows + 1)
+    return rows / np.sqrt(np.maximum(length, 1e-300))[:, None], y
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_projections_on_nearly_dependent_points_stay_true(seed):
+    """Unchecked weights of an ill-conditioned projection made coefficients grow without bound."""
+    X, y = scaled_groups(6_000, seed)
+    model = ks.make("pa", "classifier", kernel="linear", fit_intercept=True, budget=LeastLoss(128))
+    result = ks.prequential(model, X, y)
+    assert result.error_rate < 0.27
+    gram = model.kernel_(model.support_vectors_)
+    alpha = model.dual_coef_[0]
+    norm2 = alpha @ gram @ alpha
+    assert model._learner.state.expansion.norm2[0] == pytest.approx(norm2, rel=1e-4)
+    smallest = np.linalg.eigvalsh(gram)[0]
+    assert smallest > 1e-6 * gram.diagonal().min() / len(gram)
+    assert alpha @ alpha < norm2 / smallest
+    # the same f, as a vector, learned by steps in the space of the rows
+    w, b = np.zeros(X.shape[1]), 0.0
+    scores = np.empty(len(X))
+    for t, (x, sign) in enumerate(zip(X, 2 * y - 1, strict=True)):
+        scores[t] = w @ x + b
+        step = min(1.0, max(0.0, 1 - sign * scores[t]) / (x @ x + 1)) * sign
+        w, b = w + step * x, b + step
+    found = result.scores.reshape(-1)
+    assert np.abs(found - scores).max() < 0.2 + 0.05 * np.abs(scores).max()
+
+
+def with_noise(random, n_rows, n_features=4):
+    X = random.normal(size=(n_rows, n_features))
+    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * random.normal(size=n_rows)
+    return X, y
+
+
+def error_of_the_last(model, X, y, n_rows):
+    return np.mean((ks.prequential(model, X, y).predictions - y)[-n_rows:] ** 2)
+
+
+def test_merged_coefficients_do_not_grow():
+    """Points side by side took up all that was positive and all that was negative."""
+    random = np.random.default_rng(0)
+    kernel = ks.kernels.RBF(0.25)
+    model = ks.make("pa", "regressor", kernel=kernel, budget=Merge(64))
+    model.partial_fit(*with_noise(random, 5_000))
+    after_a_while = np.abs(model.dual_coef_).max()
+    assert error_of_the_last(model, *with_noise(random, 40_000), 10_000) < 0.06
+    assert np.abs(model.dual_coef_).max() < 4 * after_a_while
+
+
+def test_merging_recovers_from_a_disturbance():
+    random = np.random.default_rng(1)
+    kernel = ks.kernels.RBF(0.5)
+    model = ks.make("pa", "regressor", kernel=kernel, budget=Merge(16))
+    undisturbed = error_of_the_last(model, *with_noise(random, 20_000, 2), 10_000)
+    X, y = with_noise(random, 2_000, 2)
+    model.partial_fit(100 * X, 100 * y).partial_fit(X, 100 * y)
+    model.partial_fit(0 * X, y).partial_fit(X, -y)
+    assert np.abs(model.dual_coef_).max() > 20
+    model.partial_fit(*with_noise(random, 60_000, 2))
+    assert error_of_the_last(model, *with_noise(random, 20_000, 2), 20_000) < 1.5 * undisturbed
+    assert np.abs(model.dual_coef_).max() < 20
+
+
+def test_far_points_that_merge_give_the_same_in_blocks_and_rows():
+    """Points without anything in common are dropped: a point between them is no one's neighbour."""
+    random = np.random.default_rng(2)
+    X, y = with_noise(random, 300)
+    X[100:200] *= 1000
+    params = {"kernel": ks.kernels.RBF(0.25), "budget": Merge(12)}
+    whole = ks.make("pa", "regressor", **params).partial_fit(X, y)
+    single = ks.make("pa", "regressor", **params)
+    for x, target in zip(X, y, strict=True):
+        single.partial_fit([x], [target])
+    np.testing.assert_allclose(single.support_vectors_, whole.support_vectors_, rtol=1e-9)
+    np.testing.assert_allclose(single.dual_coef_, whole.dual_coef_, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("preset", ["alma", "ballseptron"])
+@pytest.mark.parametrize(
+    "budget",
+    [Merge(8), LeastLoss(8), SmallestOut(8, half_life=5), OldestOut(8, max_age=20)],
+    ids=str,
+)
+def test_updates_that_look_at_the_norm_find_it_true(preset, budget):
+    random = np.random.default_rng(3)
+    X = random.normal(size=(200, 2))
+    model = ks.make(preset, "classifier", kernel=ks.kernels.RBF(0.5), budget=budget)
+    model.fit(X, X[:, 0] * X[:, 1] > 0)
+    alpha = model.dual_coef_
+    norm2 = np.sum(alpha * (alpha @ model.kernel_(model.support_vectors_)))
+    assert model._learner.state.expansion.norm2[0] == pytest.approx(norm2, rel=1e-9)

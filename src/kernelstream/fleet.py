@@ -11,7 +11,7 @@ from kernelstream.backends import cpu
 from kernelstream.backends import fleet as backend
 from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.estimators.bad_rows import unmasked
-from kernelstream.estimators.files import from_json, to_json
+from kernelstream.estimators.files import from_json, may_lack, to_json
 from kernelstream.estimators.labels import Labels, as_labels
 from kernelstream.learner.model import build
 from kernelstream.learner.state import arrays as state_arrays
@@ -375,6 +375,8 @@ class Fleet:
         names = {name for name, _ in state_arrays(models.learner.state)}
         for name, array in [*((name, models.view(name)) for name in names),
                             ("points", models.points)]:  # fmt: skip
+            if name not in arrays and may_lack(name, array):
+                continue
             if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
                 raise persistence.FileError(f"the array {name!r} is not one of such a fleet.")
             array[...] = arrays[name]
@@ -503,7 +505,10 @@ class Fleet:
         if place is None or models is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         with models.gate:
-            return models.view(place)[:, 0].copy()
+            numbers = models.view(place)[:, 0].copy()
+            if name == "n_support_":
+                numbers -= models.view("budget.n_spare")[:, 0]
+        return numbers
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_READABLE]

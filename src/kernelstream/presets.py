@@ -1,6 +1,7 @@
 """The algorithms of the papers: each a row of a table, not new code."""
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 from kernelstream.budgets import Independent, LeastLoss, OldestOut, SmallestOut, Unbounded
@@ -35,6 +36,11 @@ def _perceptron(**more: Any) -> Callable[[str], dict[str, Any]]:
         "loss": "perceptron", "step_size": Constant(1.0), "regularization": 0.0,
         "budget": Unbounded(), **more,
     }  # fmt: skip
+
+
+def _fading(size: int) -> SmallestOut:
+    """SILK's budget for steps that shrink: a new point must not lose against the past for ever."""
+    return SmallestOut(size, half_life=4 * size)
 
 
 # tau = eta c / (1 + eta c) = 5e-5 with eta = 1, as in section 4 of the ILK paper
@@ -74,10 +80,8 @@ _PRESETS = {
     ),
     "silk-md": Preset(
         "SILK whose step size adapts by stochastic meta-descent (docs/implicit.md)",
-        SmallestOut,
-        lambda task: {
-            "update": Implicit(), "step_size": smd_for(task), "budget": SmallestOut(512),
-        },
+        _fading,
+        lambda task: {"update": Implicit(), "step_size": smd_for(task), "budget": _fading(512)},
     ),
     "pa": Preset(
         "passive-aggressive, PA-I: implicit steps without decay, capped by C; projecting budget",
@@ -237,6 +241,7 @@ def make(preset: str, task: str, **params: Any) -> Any:
                 f"{name}={params[name]!r} is not a parameter of {estimator.__name__}: "
                 f"choose among {', '.join(known)}."
             )
-    if chosen.policy is not None and isinstance(params.get("budget"), int):
-        params["budget"] = chosen.policy(params["budget"])
+    size = params.get("budget")
+    if chosen.policy is not None and isinstance(size, Integral) and not isinstance(size, bool):
+        params["budget"] = chosen.policy(int(size))
     return estimator().set_params(**{**chosen.parts(estimator.task), **params})

@@ -52,7 +52,7 @@ class Life(RuleBasedStateMachine):
             self.labels.append(label)
             old, new = self.reference, Reference(self.parts, N_FEATURES, len(self.labels))
             for name, value in vars(old).items():
-                if isinstance(value, np.ndarray) and name not in ("points",):
+                if isinstance(value, np.ndarray) and name not in ("points", "born", "since"):
                     grown = getattr(new, name)
                     if value.ndim == 2:
                         value = np.pad(value, ((0, 0), (0, 1)))

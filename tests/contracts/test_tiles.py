@@ -75,6 +75,7 @@ def everything(learner):
         "b_eta": state.intercept.eta,
         "b_trace": state.intercept.trace,
         "n_seen": state.expansion.n_seen,
+        "lost": state.expansion.scale[0] * state.expansion.lost,
     }
 
 
@@ -99,15 +100,18 @@ def reference_numbers(reference):
         "b_eta": reference.eta_b,
         "b_trace": reference.v_b,
         "n_seen": np.array([reference.t]),
+        "lost": np.array([reference.lost] if reference.parts.budget.expires() else []),
     }
 
 
 def in_order(learner, numbers):
     """Points in the order in which they came, as the reference keeps them."""
-    oldest = learner.state.budget.oldest[0]
+    order = learner.kept
+    if not learner.state.budget.queue.size:  # a ring that begins with the oldest
+        order = np.roll(order, -learner.state.budget.oldest[0])
     turned = {"alpha", "beta", "points"}
     return {
-        name: np.roll(value, -oldest, axis=0 if name == "points" else -1)
+        name: np.take(value, order, axis=0 if name == "points" else -1)
         if name in turned and value.size
         else value
         for name, value in numbers.items()

@@ -10,6 +10,7 @@ number of points, means that there is room. What goes is
 - merged with `partner`, where that is not negative: the two become one, a `share` of the way from
   the partner to it.
 
+`expired`, asked at every row until it answers -1, says which point goes whether or not one comes.
 `refresh` is told when the points have changed, for budgets that keep numbers which rounding spoils.
 """
 
@@ -19,7 +20,7 @@ from kernelstream.budgets.base import Budget, BudgetState
 from kernelstream.budgets.dropping import OldestOut, SmallestOut, Unbounded
 from kernelstream.budgets.independent import Independent
 from kernelstream.budgets.least_loss import LeastLoss, grow_inverse, refine, remainder
-from kernelstream.budgets.merging import Merge, best_share, first_share
+from kernelstream.budgets.merging import Merge, best_share, cost_of_merging, first_share
 from kernelstream.parts import integer_at_least
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "Unbounded",
     "as_budget",
     "best_share",
+    "cost_of_merging",
     "first_share",
     "grow_inverse",
     "refine",

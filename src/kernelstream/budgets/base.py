@@ -7,9 +7,12 @@ from numba.extending import register_jitable
 
 from kernelstream.parts import SLACK, Field, Part
 
-__all__ = ["NO_LIMIT", "Budget", "BudgetState", "norm2_of", "smallest"]
+__all__ = [
+    "NO_LIMIT", "Budget", "BudgetState", "first_to_go", "halvings", "norm2_of", "smallest",
+]  # fmt: skip
 
 NO_LIMIT = 2**62
+_MOST_HALVINGS = 200.0  # far below what a double can tell
 
 
 class BudgetState(NamedTuple):
@@ -21,7 +24,12 @@ class BudgetState(NamedTuple):
     weights: Any  # of the last projection, on the points and on the new one
     column: Any  # working memory
     share: Any  # of the last merger
-    replaced: Any  # how often a point was replaced
+    replaced: Any  # how often a point was replaced, or had to hold its place
+    queue: Any  # slots in the order in which their points came, a ring that begins at `oldest`
+    spare: Any  # slots whose points have gone without another's taking their place
+    n_spare: Any
+    diagonal: Any  # (points,): k(x, x) of every point
+    since: Any  # (points,): what `replaced` was when the point came; of a merged one, the mean
 
 
 @register_jitable
@@ -35,6 +43,28 @@ def smallest(sizes, n):
         if sizes[j] <= sizes[best] * (1.0 + SLACK):
             return j
     return best
+
+
+@register_jitable
+def halvings(budget_state, j, half_life):
+    """How often the coefficients of point j have been halved in the competition for its place.
+
+    What is compared fades, f does not. Without it a point that nothing touches any more, with a
+    coefficient beyond all that are to come, would hold its place for ever.
+    """
+    age = max(budget_state.replaced[0] - budget_state.since[j], 0.0)
+    return int(min(age / half_life, _MOST_HALVINGS))
+
+
+@register_jitable
+def first_to_go(budget_state, expansion, n, half_life, sizes):
+    """The point with the smallest faded coefficients, near-ties to the lowest index.
+
+    The squared norms of the faded raw coefficients are left in `sizes`.
+    """
+    for j in range(n):
+        sizes[j] = expansion.size2[j] * 0.25 ** halvings(budget_state, j, half_life)
+    return smallest(sizes, n)
 
 
 @register_jitable
@@ -63,17 +93,32 @@ class Budget(Part):
         """Whether what goes is projected on what stays, which needs kernel values and memory."""
         return False
 
+    def expires(self) -> bool:
+        """Whether points go without another's coming; then it is known when each came, and what all
+        that went still amounts to."""
+        return False
+
+    def fades(self) -> bool:
+        """Whether what a point counts in the competition for its place falls with its age."""
+        return False
+
     def state(self, trace_decay: float | None, dtype: np.dtype) -> BudgetState:
         """`trace_decay` is None where the model uses neither ||f||^2 nor <f, v>."""
         keeps = trace_decay is not None and self.keeps_gram(trace_decay)
         square, nothing = ("points", "points"), ("none", "none")
         projects = self.projects()
+        ring = ("points_and_one",) if self.expires() else ("none",)
         return BudgetState(
             oldest=Field((), 0, int, below="points"),
             gram=Field(square if keeps or projects else nothing, 0.0, float if projects else dtype),
             inverse=Field(square if projects else nothing, 0.0),
             weights=Field(("points_and_one",) if projects else ("none",), 0.0),
-            column=Field(("points_and_one",) if projects else ("none",), 0.0),
+            column=Field(("points_and_one",) if projects or self.fades() else ("none",), 0.0),
             share=Field((), 0.0),
             replaced=Field((), 0, int),
+            queue=Field(ring, 0, int, below="points"),
+            spare=Field(ring, 0, int, below="points"),
+            n_spare=Field((), 0, int, below="points_and_one"),
+            diagonal=Field(("points",) if self.expires() else ("none",), 0.0),
+            since=Field(("points",) if self.fades() else ("none",), 0.0),
         )

@@ -1,5 +1,6 @@
 """The budget that projects the point whose loss changes f least."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from kernelstream.parts import SLACK, integer_at_least, number, rule
 __all__ = ["LeastLoss", "LeastLossRule", "grow_inverse", "refine", "remainder"]
 
 _REFRESH = 4096  # replacements after which the inverse is computed anew
+_ROUNDING = 1e-7  # the squared distance, as a share of k(x, x), that rounding can tell
 _REFRESH_GROWTH = 512  # and new points, which are closer to the others the more there are
 
 
@@ -28,8 +30,10 @@ def refine(budget_state, k, i, n, u, k_xx, ridge):
     """Make u solve (K + ridge I) u = k, where rounding has spoiled the inverse; whether it does.
 
     Points that nearly depend on each other make the inverse large and its growth inexact, and a new
-    point that is let in by mistake makes it worse. So before one joins, u is checked against the
-    kernel values themselves.
+    point that is let in by mistake makes it worse. A row that is projected with wrong weights
+    changes f by another function than its own, and nothing takes that back: the coefficients of
+    points that cancel each other then grow from row to row. So u is checked against the kernel
+    values themselves, each in the scale of its two points.
     """
     gram, inverse, rest = budget_state.gram, budget_state.inverse, budget_state.weights
     for attempt in range(4):
@@ -38,15 +42,15 @@ def refine(budget_state, k, i, n, u, k_xx, ridge):
             rest[j] = k[j, i] - ridge * u[j]
             for m in range(n):
                 rest[j] -= gram[j, m] * u[m]
-            worst = max(worst, abs(rest[j]))
-        if worst <= 1e-11 * k_xx:
+            worst = max(worst, abs(rest[j]) / math.sqrt(max(gram[j, j] * k_xx, 1e-300)))
+        if worst <= 1e-11:
             return True
         if attempt == 2:
             invert(budget_state, n, ridge)
         for j in range(n):
             for m in range(n):
                 u[m] += rest[j] * inverse[j, m]
-    return worst <= 1e-8 * k_xx
+    return worst <= 1e-8
 
 
 @register_jitable
@@ -87,7 +91,17 @@ class LeastLossRule(NamedTuple):
         """The squared distance from the span of the points at which a point joins them."""
         if self.relative:
             return self.tolerance * k_xx
-        return max(self.tolerance, 1e-7 * k_xx)  # what rounding can tell
+        return max(self.tolerance, _ROUNDING * k_xx)
+
+    def is_close(self, grown, k_jj):
+        """Whether the new point makes an old one depend on the others.
+
+        `grown` is one over its squared distance from their span. The smallest eigenvalue of K is at
+        least the smallest of these distances over the number of points, which bounds the inverse
+        and so the coefficients: |alpha|^2 is at most ||f||^2 times its norm.
+        """
+        share = self.tolerance if self.relative else _ROUNDING
+        return grown * share * k_jj >= 1.0
 
     def choose_slot(self, budget_state, expansion, k, line, i, alpha):
         n = expansion.n_points[0]
@@ -99,22 +113,30 @@ class LeastLossRule(NamedTuple):
             k_j = np.float64(k[j, i])
             for m in range(n):
                 u[m] += k_j * inverse[j, m]
+        if not refine(budget_state, k, i, n, u, k_xx, self.ridge):
+            return -1, -1, -1.0  # no combination can be trusted: better dropped than projected
         gap = remainder(k, i, n, u, k_xx, self.ridge)
-        if gap > self.most_dependent(k_xx):
-            sound = refine(budget_state, k, i, n, u, k_xx, self.ridge)
-            gap = remainder(k, i, n, u, k_xx, self.ridge) if sound else 0.0
         if gap <= self.most_dependent(k_xx):
             weights[:n] = u[:n]
             return -1, -1, max(gap, 0.0)
         delta = k_xx + self.ridge  # of K + ridge I, whose inverse is kept
         for j in range(n):
             delta -= k[j, i] * u[j]
-        if n < self.size:
+        p, any_close = expansion.scale[0], False
+        for j in range(n):  # what it costs to lose a point: |alpha_j|^2 / (K^-1)_jj
+            grown = inverse[j, j] + u[j] * u[j] / delta
+            if grown <= 0.0:  # kernel values of low precision, and K is not positive any more
+                weights[:n] = u[:n]
+                return -1, -1, gap
+            any_close = any_close or self.is_close(grown, budget_state.gram[j, j])
+            weights[j] = p * p * expansion.size2[j] / grown
+        if n < self.size and not any_close:
             grow_inverse(inverse, n + 1, n, u, delta)
             return n, -1, -1.0
-        p = expansion.scale[0]
-        for j in range(n):  # what it costs to lose a point: |alpha_j|^2 / (K^-1)_jj
-            weights[j] = p * p * expansion.size2[j] / (inverse[j, j] + u[j] * u[j] / delta)
+        if any_close:  # then one of those goes that the new point can stand in for
+            for j in range(n):
+                if not self.is_close(inverse[j, j] + u[j] * u[j] / delta, budget_state.gram[j, j]):
+                    weights[j] = np.inf
         slot = smallest(weights, n)
         if norm2_of(alpha) * delta < weights[slot] * (1.0 - SLACK):
             weights[:n] = u[:n]
@@ -139,6 +161,9 @@ class LeastLossRule(NamedTuple):
         inverse[slot, slot] = 1.0 / delta - pivot * weights[n] * weights[n]
         return slot, -1, 1.0 / pivot
 
+    def expired(self, budget_state, expansion):
+        return -1
+
     def refresh(self, budget_state, n, grown):
         before = budget_state.replaced[0] // _REFRESH
         budget_state.replaced[0] += _REFRESH // _REFRESH_GROWTH if grown else 1
@@ -160,7 +185,9 @@ class LeastLoss(Budget):
         How many points are kept.
     tolerance : float, default=1e-6
         A new point whose squared distance from the span of the others is at most this share of its
-        own norm is projected at once, also while there is room.
+        own squared norm is projected at once, also while there is room. An old point that a new one
+        brings as close to the span of the others gives up its place to it. So the inverse of the
+        kernel values stays bounded, and with it the coefficients.
 
     Examples
     --------

@@ -496,7 +496,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             return reader(self, learner)
 
     def __dir__(self) -> list[str]:
-        readable = list(_READABLE) if "_learner" in self.__dict__ else []
+        readable = [name for name in _READABLE if hasattr(self, name)]
         return [*super().__dir__(), *readable]
 
 
@@ -526,17 +526,32 @@ class Reading:
         self._gate.__exit__()
 
 
+def _truncation_error(model: KernelEstimator, learner: Learner) -> float:
+    expansion = learner.state.expansion
+    if not expansion.lost.size:
+        raise AttributeError(
+            "truncation_error_ is known with budget=OldestOut(..., max_age=...) or max_error=... "
+            "only; max_error=0.0 just keeps it."
+        )
+    return float(expansion.scale[0] * expansion.lost[0])
+
+
 _READABLE = {
     "n_seen_": lambda model, learner: int(learner.state.expansion.n_seen[0]),
     "step_size_": lambda model, learner: float(learner.state.step_size.eta[0]),
     "drift_score_": lambda model, learner: float(learner.state.step_size.drift[0]),
     "margin_": lambda model, learner: float(learner.state.margin.epsilon[0]),
-    "support_vectors_": lambda model, learner: learner.points.stored(learner.n_points),
-    "dual_coef_": lambda model, learner: model._per_label(coefficients(learner.state).T).T,
+    "support_vectors_": lambda model, learner: learner.points.stored(learner.n_points)[
+        learner.kept
+    ],
+    "dual_coef_": lambda model, learner: (
+        model._per_label(coefficients(learner.state)[:, learner.kept].T).T
+    ),
     "intercept_": lambda model, learner: model._per_label(learner.state.intercept.b[None].copy())[
         0
     ],
-    "n_support_": lambda model, learner: learner.n_points,
+    "n_support_": lambda model, learner: len(learner.kept),
+    "truncation_error_": _truncation_error,
     "kernel_": lambda model, learner: learner.points.kernel,
     "n_skipped_": lambda model, learner: sum(model.__dict__.get("_skipped", {}).values()),
     "skipped_": lambda model, learner: dict(model.__dict__.get("_skipped", {})),

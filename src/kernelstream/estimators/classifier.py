@@ -110,6 +110,9 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         What each support vector brings to each score, kernels between labels included.
     intercept_ : ndarray of shape (n_outputs,)
     n_support_ : int
+    truncation_error_ : float
+        With ``OldestOut(..., max_age=...)`` or ``max_error=...``: a bound on the norm of what has
+        been dropped.
     kernel_ : kernel object
         The kernel with all its numbers.
     n_skipped_ : int

@@ -15,7 +15,7 @@ from kernelstream.parts import rule
 
 __all__ = [
     "ComputedGram", "StoredGram", "decay_all", "dot", "dot_on", "drop", "insert", "leave_out",
-    "merge", "nonzeros", "project",
+    "merge", "nonzeros", "project", "retire",
 ]  # fmt: skip
 
 
@@ -111,6 +111,7 @@ def decay_all(expansion, tile, keep, keep_v, cross):
     if p < SMALLEST_SCALE or 0.0 < q < SMALLEST_SCALE:
         fold(expansion.a, expansion.b, p, q, r)
         expansion.size2[:] *= p * p
+        expansion.lost[:] *= p
         fold(tile.raw_f, tile.raw_v, p, q, r)
         p, q, r = 1.0, 1.0, 0.0
     expansion.scale[0] = p
@@ -153,6 +154,16 @@ def drop(expansion, gram, tile, slot, i, alpha, beta):
         if b != 0.0:
             add_to_rest(tile.raw_v, k, -b, tile.k, slot, i)
     expansion.norm2[0] = max(expansion.norm2[0], 0.0)
+
+
+@register_jitable
+def retire(expansion, gram, tile, slot, i, alpha, beta):
+    """As `drop`, where no other point takes the place: the slot stays, without coefficients."""
+    drop(expansion, gram, tile, slot, i, alpha, beta)
+    expansion.a[:, slot] = 0.0
+    if expansion.b.size > 0:
+        expansion.b[:, slot] = 0.0
+    expansion.size2[slot] = 0.0
 
 
 @register_jitable
@@ -223,11 +234,11 @@ def merge(expansion, budget_state, tile, slot, partner, i, alpha, beta):
             else:
                 b = expansion.b[k, slot]
             b_merged = w1 * b + w2 * expansion.b[k, partner]
-            if a != 0.0 or b != 0.0 or a_merged != 0.0 or b_merged != 0.0:
-                correct_norms(
-                    expansion, gram, between, tile, slot, partner, i, k, alpha, beta,
-                    a, b, a_merged, b_merged, kappa, k_new,
-                )  # fmt: skip
+        if a != 0.0 or b != 0.0 or a_merged != 0.0 or b_merged != 0.0:
+            correct_norms(
+                expansion, gram, between, tile, slot, partner, i, k, alpha, beta,
+                a, b, a_merged, b_merged, kappa, k_new,
+            )  # fmt: skip
         expansion.a[k, partner] = a_merged
         if slot >= 0:
             expansion.a[k, slot] = 0.0
@@ -270,8 +281,9 @@ def correct_norms(
     With r = alpha_g k_g + alpha_j k_j - alpha_z k_z, f becomes f - r_f and v becomes v - r_v.
     """
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n = expansion.n_points[0]
-    a_j, b_j = expansion.a[k, partner], expansion.b[k, partner]
+    n, traced = expansion.n_points[0], expansion.b.size > 0
+    a_j = expansion.a[k, partner]
+    b_j = expansion.b[k, partner] if traced else 0.0
     # f and v (with the new point) at the point that goes, at its partner and between them
     raw = np.zeros((2, 3))
     for m in range(n):
@@ -279,9 +291,10 @@ def correct_norms(
         raw[0, 0] += expansion.a[k, m] * k_goes
         raw[0, 1] += expansion.a[k, m] * gram[partner, m]
         raw[0, 2] += expansion.a[k, m] * between[m]
-        raw[1, 0] += expansion.b[k, m] * k_goes
-        raw[1, 1] += expansion.b[k, m] * gram[partner, m]
-        raw[1, 2] += expansion.b[k, m] * between[m]
+        if traced:
+            raw[1, 0] += expansion.b[k, m] * k_goes
+            raw[1, 1] += expansion.b[k, m] * gram[partner, m]
+            raw[1, 2] += expansion.b[k, m] * between[m]
     at_new = np.zeros(3)  # kernel values of the new point with the three
     at_new[0] = 1.0 if slot < 0 else tile.k[slot, i]
     at_new[1] = tile.k[partner, i]
@@ -292,7 +305,7 @@ def correct_norms(
     f_rf, f_rv, v_rf = 0.0, 0.0, 0.0
     for m in range(3):
         f_m = p * raw[0, m] + alpha[k] * at_new[m]
-        v_m = q * raw[1, m] + r * raw[0, m] + beta[k] * at_new[m]
+        v_m = q * raw[1, m] + r * raw[0, m] + beta[k] * at_new[m] if traced else 0.0
         f_rf += signs[m] * alphas[m] * f_m
         f_rv += signs[m] * betas[m] * f_m
         v_rf += signs[m] * alphas[m] * v_m
@@ -300,7 +313,8 @@ def correct_norms(
     rf_rv = alphas[0] * betas[0] + alphas[1] * betas[1] - alphas[2] * betas[2]
     rf_rv += kappa * (alphas[0] * betas[1] + alphas[1] * betas[0])
     expansion.norm2[0] += rf_rf - 2.0 * f_rf
-    expansion.pi[0] += rf_rv - f_rv - v_rf
+    if traced:
+        expansion.pi[0] += rf_rv - f_rv - v_rf
 
 
 @register_jitable

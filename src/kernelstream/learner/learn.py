@@ -30,6 +30,7 @@ from kernelstream.learner.expansion import (
     merge,
     nonzeros,
     project,
+    retire,
 )
 from kernelstream.step_sizes import note_drift
 from kernelstream.updates import Move, Row
@@ -132,7 +133,7 @@ def learn_rows(model, state, tile, trail, work):
         trail.drift[i] = state.step_size.drift[0]
         trail.slot[i] = -1
         trail.partner[i] = -1
-        trail.n_points[i] = expansion.n_points[0]
+        trail.n_points[i] = expansion.n_points[0] - state.budget.n_spare[0]
         if tile.weight[i] == 0.0:
             continue  # a row without weight is as good as absent
 
@@ -200,6 +201,11 @@ def learn_rows(model, state, tile, trail, work):
         expansion.n_seen[0] = n_seen + 1
         decay_all(expansion, tile, keep, keep_v, cross)
 
+        expired = model.budget.expired(state.budget, expansion)
+        while expired >= 0:  # points may go without another's coming
+            retire(expansion, state.budget.gram, tile, expired, i, alpha, beta)
+            expired = model.budget.expired(state.budget, expansion)
+
         # slot and coefficients: a row with a coefficient becomes a point, or joins those there are
         if n_active > 0:
             n, line = expansion.n_points[0], tile.n_points + i
@@ -230,7 +236,7 @@ def learn_rows(model, state, tile, trail, work):
                     model.budget.refresh(state.budget, expansion.n_points[0], slot == n)
         trail.eta[i] = eta
         trail.drift[i] = state.step_size.drift[0]
-        trail.n_points[i] = expansion.n_points[0]
+        trail.n_points[i] = expansion.n_points[0] - state.budget.n_spare[0]
     return n_rows
 
 

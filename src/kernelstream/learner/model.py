@@ -111,6 +111,16 @@ class Learner:
         return int(self.state.expansion.n_points[0])
 
     @property
+    def kept(self) -> np.ndarray:
+        """The slots that hold a point, in the order in which they are shown."""
+        budget = self.state.budget
+        n = self.n_points - int(budget.n_spare[0])
+        if not budget.queue.size:
+            return np.arange(n)
+        ring = len(budget.queue) - 1
+        return budget.queue[(budget.oldest[0] + np.arange(n)) % ring]
+
+    @property
     def n_outputs(self) -> int:
         """How many scores a row gets."""
         return len(self.state.intercept.b)
@@ -179,7 +189,9 @@ def build(
     traced = step_rule.is_traced()
     n_touched = _most_touched(parts, n_outputs)
     fields = State(
-        expansion=expansion_fields(traced, n_touched < n_outputs, parts.dated),
+        expansion=expansion_fields(
+            traced, n_touched < n_outputs, parts.dated, parts.budget.expires()
+        ),
         step_size=parts.step_size.state(),
         margin=parts.margin.state(step_rule.initial),
         intercept=intercept.state(),

@@ -40,6 +40,10 @@ class Reference:
         self.log_level = math.log(self.eta)  # mean of log eta over the last rows
         self.drift = 0.0  # log eta beyond it
         self.t = 0
+        self.born = np.zeros(0)  # t of every point
+        self.lost = 0.0  # NORMA, proposition 1: what was dropped amounts to this at most
+        self.n_competitions = 0  # rows that wanted a place in a full budget
+        self.since = np.zeros(0)  # how many there had been when each point came
 
     def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
         """Learn one row; return its scores before that."""
@@ -97,11 +101,17 @@ class Reference:
             self.pi = 0.0
 
         # (e) a row with a coefficient becomes a point
+        exact = smd and self.c > 0 and self.parts.budget.keeps_gram(lam)
+        self.lost *= keep
         if new[0].any() or (smd and new[1].any()):
             self.points = np.vstack([self.points, x])
+            self.born, self.since = np.append(self.born, self.t), np.append(self.since, 0)
             self.alpha = np.vstack([self.alpha, new[0]])
             self.beta = np.vstack([self.beta, new[1] if smd else 0 * xi])
-            self._truncate(without_new, smd and self.c > 0 and self.parts.budget.keeps_gram(lam))
+            self._expire(1, exact)
+            self._truncate(without_new, exact)
+        else:
+            self._expire(0, exact)
         self.t += 1
         return scores
 
@@ -239,14 +249,20 @@ class Reference:
         """Keep the budget. The new point is the last; where it replaces one, it takes its place."""
         budget = self.parts.budget
         n = len(self.points) - 1
+        if budget.fades() and n >= budget.size:
+            self.n_competitions += 1
+        self.since[-1] = self.n_competitions
         if isinstance(budget, budgets.LeastLoss | budgets.Independent):
             self._project(n)
         elif isinstance(budget, budgets.Merge) and n >= budget.size:
             self._merge()
         elif isinstance(budget, budgets.OldestOut) and n >= budget.size:
-            self.points, self.alpha, self.beta = self.points[1:], self.alpha[1:], self.beta[1:]
+            self._drop_oldest()
         elif isinstance(budget, budgets.SmallestOut) and n >= budget.size:
-            goes = int(np.argmin(np.sum(self.alpha**2, axis=1)))
+            sizes = np.sum(self.alpha**2, axis=1)
+            if budget.half_life is not None:
+                sizes = sizes * self._fading(budget.half_life) ** 2
+            goes = int(np.argmin(sizes))
             self._remove(goes)
             if goes == n:
                 self.norm2, self.pi = norms_without_new
@@ -257,25 +273,62 @@ class Reference:
 
     def _remove(self, goes: int) -> None:
         """Take a point out; the last one moves to its place."""
-        for array in (self.points, self.alpha, self.beta):
+        for array in (self.points, self.alpha, self.beta, self.born, self.since):
             array[goes] = array[-1]
         self.points, self.alpha, self.beta = self.points[:-1], self.alpha[:-1], self.beta[:-1]
+        self.born, self.since = self.born[:-1], self.since[:-1]
+
+    def _drop_oldest(self) -> None:
+        self.lost += self._term()
+        self.points, self.alpha, self.beta = self.points[1:], self.alpha[1:], self.beta[1:]
+        self.born, self.since = self.born[1:], self.since[1:]
+
+    def _term(self) -> float:
+        """The norm of the oldest point's part of f."""
+        k = self._kernel_values(self.points[:1], self.points[0])[0]
+        return float(np.linalg.norm(self.alpha[0]) * math.sqrt(k))
+
+    def _expire(self, n_new: int, exact: bool) -> None:
+        """Drop points that are too old, or that with all that were dropped amount to little.
+
+        The last `n_new` have just come.
+        """
+        budget = self.parts.budget
+        if not budget.expires():
+            return
+        while len(self.points) > n_new:
+            too_old = budget.max_age is not None and self.t - self.born[0] > budget.max_age
+            error = math.inf if budget.max_error is None else self.lost + self._term()
+            if not (too_old or error <= (budget.max_error or 0.0)):
+                return
+            self._drop_oldest()
+            if exact:
+                self._measure()
+
+    def _fading(self, half_life: int) -> np.ndarray:
+        """What is left of every point's coefficients in the competition for its place."""
+        return 0.5 ** ((self.n_competitions - self.since) // half_life)
 
     def _merge(self) -> None:
         """Make one point of the one with the smallest coefficients and its cheapest partner."""
         sizes = np.sum(self.alpha**2, axis=1)
-        goes = int(np.argmin(sizes))
+        fade = self._fading(self.parts.budget.to_rule().half_life)
+        goes = int(np.argmin(sizes * fade**2))
         kappa = self._kernel_values(self.points, self.points[goes])
-        products = self.alpha @ self.alpha[goes]
-        costs = []
-        for j in range(len(sizes)):
-            h = budgets.first_share(sizes[goes], sizes[j], products[j])
-            w1, w2 = kappa[j] ** ((1 - h) ** 2), kappa[j] ** (h**2)
-            kept = w1 * self.alpha[goes] + w2 * self.alpha[j]
-            cost = sizes[goes] + sizes[j] + 2 * kappa[j] * products[j] - kept @ kept
-            costs.append(math.inf if j == goes else cost)
+        size, products = sizes[goes] * fade[goes] ** 2, self.alpha @ self.alpha[goes] * fade[goes]
+        costs = [
+            budgets.cost_of_merging(kappa[j], size, sizes[j], products[j])
+            if j != goes and kappa[j] >= 1e-9
+            else math.inf
+            for j in range(len(sizes))
+        ]
         stays = int(np.argmin(costs))
-        h = budgets.best_share(kappa[stays], sizes[goes], sizes[stays], products[stays])
+        if not np.isfinite(costs[stays]):
+            self._remove(goes)
+            return
+        h = budgets.best_share(kappa[stays], size, sizes[stays], products[stays])
+        share = math.sqrt(size) / (math.sqrt(size) + math.sqrt(sizes[stays]))
+        self.since[stays] = share * self.since[goes] + (1 - share) * self.since[stays]
         z = h * self.points[goes] + (1 - h) * self.points[stays]
         w1, w2 = self._kernel_values(self.points[[goes, stays]], z)
         self.alpha[stays] = w1 * self.alpha[goes] + w2 * self.alpha[stays]
@@ -290,16 +343,22 @@ class Reference:
         column, k_xx = gram[:n, n], gram[n, n]
         u = np.linalg.solve(gram[:n, :n], column) if n else column
         if isinstance(budget, budgets.Independent):
-            most = max(budget.tolerance, 1e-7 * k_xx)
+            most, share = max(budget.tolerance, 1e-7 * k_xx), 1e-7
         else:
-            most = budget.tolerance * k_xx
+            most, share = budget.tolerance * k_xx, budget.tolerance
         if k_xx - column @ u <= most:
             goes, weights = n, np.append(u, 0)
-        elif budget.size is None or n < budget.size:
-            return
         else:
             inverse = np.linalg.inv(gram)
-            goes = int(np.argmin(np.sum(self.alpha**2, axis=1) / np.diag(inverse)))
+            squared_distance = 1 / np.diag(inverse)  # of each point from the span of the others
+            costs = np.sum(self.alpha**2, axis=1) * squared_distance
+            close = squared_distance <= share * np.diag(gram)
+            close[n] = False  # which has been asked already
+            if not close.any() and (budget.size is None or n < budget.size):
+                return
+            if close.any():
+                costs[:n][~close[:n]] = math.inf
+            goes = int(np.argmin(costs))
             weights = -inverse[:, goes] / inverse[goes, goes]
             weights[goes] = 0
         self.alpha += np.outer(weights, self.alpha[goes])

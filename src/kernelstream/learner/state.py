@@ -51,6 +51,7 @@ class Expansion(NamedTuple):
     pi: Any  # <f, v>
     size2: Any  # (points,): squared norm of each point's raw a
     born: Any  # (points,): how many rows had been learned when the point came; or empty
+    lost: Any  # bound on the norm of what was dropped, raw (times p); or empty
     n_points: Any
     n_seen: Any
 
@@ -66,10 +67,10 @@ class State(NamedTuple):
     dual: Any
 
 
-def expansion_fields(traced: bool, compact: bool, dated: bool) -> Expansion:
+def expansion_fields(traced: bool, compact: bool, dated: bool, expires: bool = False) -> Expansion:
     """The declaration of an expansion, with or without a trace v, of all outputs or of few.
 
-    `dated`: it is known when each point came.
+    `dated`: it is known when each point came. `expires`: and what those amount to that went.
     """
     lines, nothing = ("touched" if compact else "outputs", "points"), ("none", "none")
     return Expansion(
@@ -80,7 +81,8 @@ def expansion_fields(traced: bool, compact: bool, dated: bool) -> Expansion:
         norm2=Field((), 0.0),
         pi=Field((), 0.0),
         size2=Field(("points",), 0.0),
-        born=Field(("points",) if dated else ("none",), 0, int),
+        born=Field(("points",) if dated or expires else ("none",), 0, int),
+        lost=Field(() if expires else ("none",), 0.0),
         n_points=Field((), 0, int),
         n_seen=Field((), 0, int),
     )
@@ -120,6 +122,7 @@ def check_values(state: State, fields: State, sizes: dict[str, int]) -> None:
     The arrays may have an axis in front, of many models.
     """
     declared = (field for record in fields for field in record)
+    sizes = {"points_and_one": sizes["points"] + 1, **sizes}
     for (name, array), field in zip(arrays(state), declared, strict=True):
         if array.dtype.kind == "f":  # within this no product of two of them overflows
             sound = bool((np.abs(array) <= np.float64(LARGEST_NUMBER)).all())
@@ -132,6 +135,8 @@ def check_values(state: State, fields: State, sizes: dict[str, int]) -> None:
     sound = (p >= SMALLEST_SCALE).all() and ((q == 0.0) | (q >= SMALLEST_SCALE)).all()
     if not (sound and (state.step_size.eta > 0).all() and (state.expansion.size2 >= 0).all()):
         raise ValueError("a scale, a step size or a norm makes no sense")
+    if not ((state.expansion.lost >= 0).all() and (state.budget.diagonal >= 0).all()):
+        raise ValueError("what was dropped has a norm that makes no sense")
 
 
 def resize(state: State, fields: State, sizes: dict[str, int]) -> State:
