@@ -313,6 +313,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         """All the passes of `fit`."""
         if self._revisits_rows():
             cpu.refuse_large(self._learner, X, self._learner.points.kernel.numbers(X))
+            cpu.refuse_extreme(y, weight)
             self.n_passes_ = self._revisit(X, y, weight)
             return
         for order in self._epochs(X.shape[0]):
@@ -403,6 +404,13 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         if isinstance(points, SparsePoints):
             raise TypeError("sparse rows have as many features as they were declared with.")
         points.widen(n_features)
+        self.n_features_in_ = n_features
+
+    def _narrow(self, n_features: int) -> None:
+        """Take back what `_widen` did."""
+        points = self._learner.points
+        if not isinstance(points, SparsePoints):  # which cannot be widened
+            points.narrow(n_features)
         self.n_features_in_ = n_features
 
     # --- state to read ---------------------------------------------------------------------------

@@ -93,6 +93,11 @@ class Points(_Rows):
         self.journal: list[tuple[np.ndarray, ...]] | None = None  # what `write` replaced, if asked
         self.memory = Memory()
 
+    @staticmethod
+    def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
+        """How much memory points of this size take, with the rows that are being learned."""
+        return (n_slots + STAGED_ROWS) * (n_features + 1) * dtype.itemsize
+
     def stored(self, n_points: int) -> np.ndarray:
         """A copy of the rows of the first n points."""
         return self.rows[:n_points].copy()
@@ -121,6 +126,10 @@ class Points(_Rows):
         before = self.rows
         self.rows = np.zeros((len(before), n_features), dtype=before.dtype)
         self.rows[:, : before.shape[1]] = before
+
+    def narrow(self, n_features: int) -> None:
+        """Take the last features away, which are zero in every row."""
+        self.rows = self.rows[:, :n_features].copy()
 
     def write(
         self, slots: np.ndarray, partners: np.ndarray, shares: np.ndarray, X: np.ndarray,
@@ -172,6 +181,11 @@ class SparsePoints(_Rows):
         self.numbers = np.zeros(0, dtype=dtype)
         self.journal: list[tuple[Any, ...]] | None = None
         self.memory = Memory()
+
+    @staticmethod
+    def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
+        """How much memory points of this size take: a place for every feature (`blocks`)."""
+        return 4 * n_features
 
     def stored(self, n_points: int) -> sparse.csr_array:
         """A copy of the rows of the first n points."""
