@@ -2,6 +2,7 @@
 
 import json
 import struct
+import tracemalloc
 import zlib
 from contextlib import suppress
 
@@ -142,3 +143,112 @@ def test_a_model_larger_than_allowed_is_refused(tmp_path):
     assert ks.load(tmp_path / "m.ks", max_bytes=None).n_seen_ == 60
     with pytest.raises(ks.FileError, match="max_bytes is 1,000"):
         ks.load(tmp_path / "m.ks", max_bytes=1000)
+
+
+def small_fleet():
+    fleet = ks.Fleet("norma", "regressor", 2, 3, budget=4)
+    fleet.learn(X[:2], X[:2, 0])
+    return fleet
+
+
+def of_labels(n):
+    """Changes of the header of a classifier: n classes."""
+    return {"labels": {"names": list(range(n)), "dtype": "<i8", "single_output": False},
+            "n_outputs": n}  # fmt: skip
+
+
+LONG_NAMES = ["a" * 100_000, *map(str, range(20_000))]
+LARGE = {
+    "features": ("regressor", {"n_features": 40_000}, {"budget": 1}),
+    "sparse features": ("sparse", {"n_features": 2**40}, {}),
+    "slots": ("sparse", {"n_slots": 10**9}, {}),
+    "features of many slots": ("unlimited", {"n_features": 10_000, "n_slots": 3000}, {}),
+    "budget": ("regressor", {"n_slots": 10**7}, {"budget": 10**7}),
+    "gram": ("regressor", {}, {"budget": {"part": "LeastLoss", "params": {"size": 10**5}}}),
+    "outputs": ("softmax", of_labels(200_000), {}),
+    "long names": (
+        "softmax",
+        {"labels": {"names": LONG_NAMES, "dtype": "<U9", "single_output": False},
+         "n_outputs": len(LONG_NAMES)},
+        {},
+    ),
+    "label matrix": (
+        "softmax",
+        of_labels(20_000),
+        {"label_structure": {"part": "LabelMatrix", "params": {
+            "labels": {"list": list(range(20_000))}, "kernel": None, "distance": None}}},
+    ),
+    "label graph": (
+        "softmax",
+        of_labels(20_000),
+        {"label_structure": {"part": "LabelGraph", "params": {
+            "labels": {"tuple": list(range(20_000))}, "kernel": "identity", "time": 1.0,
+            "edges": {"tuple": [{"tuple": [i, i + 1, 1.0]} for i in range(20_000 - 1)]}}}},
+    ),
+    "fleet": ("fleet", {"n_models": 10**9}, {}),
+    "fleet of many features": ("fleet", {"n_features": 10**7, "n_models": 2}, {}),
+    "first build of a fleet": ("fleet", {"n_models": 0}, {"budget": 10**8}),
+}  # fmt: skip
+BUILT = {
+    "regressor": lambda: ks.KernelRegressor(budget=1).partial_fit(X, Y),
+    "unlimited": lambda: ks.KernelRegressor(budget=None).partial_fit(X, Y),
+    "softmax": lambda: ks.KernelClassifier(loss="log_loss", budget=8).partial_fit(X, Y),
+    "sparse": MODELS["sparse"],
+    "fleet": small_fleet,
+}
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("case", LARGE)
+def test_what_a_header_claims_is_refused_before_it_is_allocated(tmp_path, case):
+    built, changes, params = LARGE[case]
+    header, data = pieces(BUILT[built]()._to_bytes())
+    header.update(changes)
+    header["params"].update(params)
+    content = whole(header, data)
+    (tmp_path / "m.ks").write_bytes(content)
+    most = 2**24
+    assert len(content) < most / 2
+    tracemalloc.start()
+    try:
+        with pytest.raises(ks.FileError, match=r"max_bytes is 16,777,216|room for"):
+            ks.load(tmp_path / "m.ks", max_bytes=most)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < most + 10 * len(content)  # a header becomes objects, which take more
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("built", BUILT)
+def test_max_bytes_is_what_building_takes(tmp_path, built):
+    """A model loads within the limit that it asks for, and takes no more than that and its file."""
+    model = BUILT[built]()
+    model.save(tmp_path / "m.ks")
+    content = (tmp_path / "m.ks").stat().st_size
+    ks.load(tmp_path / "m.ks")  # whatever is made once for all models
+    needed, peak = 0, None
+    while peak is None:
+        tracemalloc.start()
+        try:
+            ks.load(tmp_path / "m.ks", max_bytes=needed)
+            peak = tracemalloc.get_traced_memory()[1]
+        except ks.FileError as error:  # of one thing after the other: labels, model, fleet
+            asked = str(error).split("would take ")[1].split(" bytes")[0]
+            assert needed < int(asked.replace(",", ""))
+            needed = int(asked.replace(",", ""))
+        finally:
+            tracemalloc.stop()
+    assert peak < needed + 4 * content + 100_000
+
+
+def test_a_small_file_is_never_allowed_much_memory_unless_asked(tmp_path):
+    from kernelstream.estimators.files import most_bytes
+
+    assert most_bytes("auto", b"x" * 1000) == 2**30
+    assert most_bytes(None, b"") is None
+    model = ks.KernelRegressor(budget=2000).partial_fit(X, Y)
+    model.save(tmp_path / "m.ks")
+    for wrong in ("all", -1, 2.5):
+        with pytest.raises((ValueError, TypeError), match="max_bytes="):
+            ks.load(tmp_path / "m.ks", max_bytes=wrong)

@@ -1,6 +1,8 @@
 """River's own checks, and what they do not look at."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pandas as pd
@@ -143,3 +145,92 @@ def test_alarms_are_as_many_as_nu_says():
     learned = NoveltyDetector(nu=0.1, gamma=0.3)
     learned.learn_many(pd.DataFrame(rows))
     np.testing.assert_allclose(learned.score_many(frame), model.score_many(frame), rtol=1e-7)
+
+
+BAD_ROWS = [
+    ({"a": 1.0, "new": 2.0}, None), ({"a": 1.0, "new": 2.0}, float("nan")),
+    ({"new": float("inf")}, "yes"), ({"a": 1.0, "new": 1e200}, "yes"), ({"new": "red"}, "yes"),
+    ({"a": 1.0, "new": 2.0}, 7),
+]  # fmt: skip
+
+
+def taught(**params):
+    model = KernelClassifier(kernel="linear", **params)
+    for x, y in [({"a": 0.0}, "no"), ({"a": 3.0}, "yes")] * 5:
+        model.learn_one(x, y)
+    return model
+
+
+@pytest.mark.parametrize(("x", "y"), BAD_ROWS)
+def test_a_refused_row_leaves_no_trace(x, y):
+    model = taught()
+    before, columns = model.model._to_bytes(), dict(model._columns)
+    with pytest.raises(ValueError, match=r"label|NaN|not a number|leave|large|string"):
+        model.learn_one(x, y)
+    with pytest.raises(ValueError, match=r"label|NaN|convert|infinity|large|string"):
+        model.learn_many(pd.DataFrame([x]), pd.Series([y], dtype=object))
+    assert model.model._to_bytes() == before
+    assert (model._columns, model.model.n_features_in_) == (columns, 1)
+    model.learn_one({"a": 1.0, "b": 2.0}, "yes")
+    assert model._columns == {"a": 0, "b": 1}
+
+
+@pytest.mark.parametrize(("x", "y"), BAD_ROWS)
+def test_a_bad_row_is_left_out_and_counted_where_asked(x, y):
+    model, alone = taught(on_bad_row="skip"), taught()
+    model.learn_one(x, y)
+    assert model.n_skipped_ == 1
+    assert model.model._to_bytes() == alone.model._to_bytes()
+    if not isinstance(x["new"], str):
+        model.learn_many(pd.DataFrame([x]), pd.Series([y], dtype=object))
+        assert sum(model.skipped_.values()) == model.n_skipped_ == 2
+    assert model.model._to_bytes() == alone.model._to_bytes()
+    assert model._columns == {"a": 0}
+    assert set(model.predict_proba_one({"a": 1.0})) == {"no", "yes"}
+
+
+def test_good_rows_of_a_frame_are_learned_without_the_bad_ones():
+    frame = pd.DataFrame({"a": [0.0, 3.0, np.nan, 3.0], "b": [1.0, 0.0, 1.0, 2.0]})
+    told = []
+    model = KernelClassifier(on_bad_row=told.append, gamma=0.5)
+    model.learn_many(frame, pd.Series(["no", None, "no", "yes"], dtype=object))
+    assert [bad.row for bad in told] == [1, 2]
+    alone = KernelClassifier(gamma=0.5)
+    alone.learn_many(frame.iloc[[0, 3]], pd.Series(["no", "yes"]))
+    assert model.model.classes_.tolist() == alone.model.classes_.tolist()
+    np.testing.assert_array_equal(model.model.dual_coef_, alone.model.dual_coef_)
+
+
+def test_a_first_row_that_is_bad_is_forgotten():
+    for model in (KernelClassifier(), KernelClassifier(on_bad_row="skip")):
+        if model.on_bad_row == "skip":
+            model.learn_one({"a": 1.0, "b": 2.0}, None)
+        else:
+            with pytest.raises(ValueError, match="None"):
+                model.learn_one({"a": 1.0, "b": 2.0}, None)
+        assert (model.model, model._columns) == (None, {})
+        model.learn_one({"c": 1.0}, "yes")
+        assert model.model.gamma == 1.0
+
+
+def test_bad_targets_of_a_regressor_and_bad_rows_of_a_detector():
+    model = KernelRegressor(on_bad_row="skip")
+    for y in (1.0, None, float("nan"), "x", 1e50):
+        model.learn_one({"a": 1.0, **({} if y == 1.0 else {"b": 1.0})}, y)
+    assert (model.n_skipped_, model.model.n_seen_, model._columns) == (4, 1, {"a": 0})
+    detector = NoveltyDetector(on_bad_row="skip")
+    detector.learn_one({"a": 1.0})
+    detector.learn_one({"b": float("nan")})
+    assert (detector.n_skipped_, detector._columns) == (1, {"a": 0})
+
+
+def test_without_river_the_extra_is_named():
+    code = (
+        "import sys; sys.modules['river'] = None\n"
+        "try:\n    import kernelstream.river\n"
+        "except ModuleNotFoundError as error:\n    print(error, error.name)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (
+        found.stdout == "kernelstream.river needs River: pip install 'kernelstream[river]' river\n"
+    )

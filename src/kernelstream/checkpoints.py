@@ -5,16 +5,19 @@ import re
 import time
 import warnings
 from collections.abc import Callable
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 from kernelstream import persistence
-from kernelstream.estimators.files import with_header
+from kernelstream.loading import load_with_header
+from kernelstream.locks import FolderLock
 from kernelstream.parts import integer_at_least, number
 
 __all__ = ["Checkpointer"]
 
-_NAME = re.compile(r"checkpoint-(\d{20})\.ks")
+_NAME = re.compile(r"checkpoint-(\d{20,})(-\d+)?\.ks")
+_LOCK = "checkpoints.lock"
 
 
 class Checkpointer:
@@ -23,7 +26,11 @@ class Checkpointer:
     A checkpoint is one file, written beside its place, flushed to the disk and renamed, so that
     it is there whole or not at all. After a crash at any moment the newest one that is sound is
     taken up. Given the rows from its position on, in the same blocks, the model goes on bit for
-    bit as if it had never stopped (same machine, same number of threads).
+    bit as if it had never stopped (same machine, same number of threads). A model is an estimator
+    or a `Fleet`.
+
+    A folder has one writer at a time: from its first `save`, `clear`, or `resume` with a new model
+    on, a checkpointer holds the folder until `close`, or until it is gone, as after a crash.
 
     Parameters
     ----------
@@ -72,6 +79,25 @@ class Checkpointer:
         self.keep = integer_at_least("keep", keep, 1)
         self._last_position = 0
         self._last_time = time.monotonic()
+        self._lock = FolderLock(self.folder, _LOCK)
+
+    def __enter__(self) -> "Checkpointer":
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let another checkpointer write into the folder. (A later `save` holds it again.)"""
+        self._lock.release()
+
+    def _hold(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._lock.acquire(
+            f"{self.folder} is held by another checkpointer, of this process or of one that is "
+            "still running: give this run a folder of its own, stop the other, or call its "
+            "close(). To read only, call resume() without a new model."
+        )
 
     def positions(self) -> list[int]:
         """Where the checkpoints in the folder stand, in order."""
@@ -85,7 +111,8 @@ class Checkpointer:
         Parameters
         ----------
         new_model : callable, default=None
-            Makes the model where there is no checkpoint. None: the answer is then (None, 0).
+            Makes the model where there is no checkpoint. The folder is then held, as it will be
+            written to. None: only to read; without a checkpoint the answer is (None, 0).
         kernel : callable, default=None
             The kernel function, for a model that was saved with one.
 
@@ -100,9 +127,17 @@ class Checkpointer:
         self, new_model: Callable[[], Any] | None = None, kernel: Any = None
     ) -> tuple[Any, int, Any]:
         """`resume`, and what was given to `save` as `extra` (None where there is nothing)."""
-        for position, path in sorted(self._files(), reverse=True):
+        if new_model is not None:
             try:
-                model, header = with_header(persistence.read(path), kernel, name=str(path))
+                self._hold()
+            except BlockingIOError:
+                raise
+            except OSError:  # a folder that cannot be written can be read; `save` will say so
+                pass
+        for _, path in sorted(self._files(), reverse=True):
+            try:
+                model, header = load_with_header(path, kernel, max_bytes=None)
+                position = _position(header)
             except (OSError, persistence.FileError) as error:
                 warnings.warn(
                     f"the checkpoint {path} cannot be used ({error}); trying an older one.",
@@ -119,7 +154,7 @@ class Checkpointer:
 
         Parameters
         ----------
-        model : KernelClassifier, KernelRegressor or NoveltyDetector
+        model : KernelClassifier, KernelRegressor, NoveltyDetector or Fleet
         position : int
             How many rows of the stream the model has been given.
         extra : default=None
@@ -149,10 +184,15 @@ class Checkpointer:
         -------
         Path
             The file.
+
+        Raises
+        ------
+        BlockingIOError
+            If another checkpointer holds the folder.
         """
-        integer_at_least("position", position, 0)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / f"checkpoint-{position:020d}.ks"
+        position = integer_at_least("position", position, 0)
+        self._hold()
+        path = self._path(position)
         persistence.write(path, model._to_bytes({"position": position, "extra": extra}))
         self._last_position, self._last_time = position, time.monotonic()
         # A position beyond this one belongs to a run that this one has overtaken.
@@ -166,20 +206,47 @@ class Checkpointer:
         return path
 
     def clear(self) -> None:
-        """Delete every checkpoint."""
+        """Delete every checkpoint, and let another checkpointer write into the folder."""
+        if not self.folder.is_dir():
+            return
+        self._hold()
         for _, path in self._files():
             path.unlink(missing_ok=True)
+        self.close()
+
+    def _path(self, position: int) -> Path:
+        """A name for a checkpoint, which no folder has."""
+        ends = chain([""], (f"-{k}" for k in count(1)))
+        names = (f"checkpoint-{position:020d}{end}.ks" for end in ends)
+        return next(path for path in map(self.folder.joinpath, names) if not path.is_dir())
 
     def _files(self) -> list[tuple[int, Path]]:
+        """Every checkpoint's position and file."""
         if not self.folder.is_dir():
             return []
-        matches = ((_NAME.fullmatch(path.name), path) for path in self.folder.iterdir())
-        return [(int(match[1]), path) for match, path in matches if match]
+        found = []
+        for path in self.folder.iterdir():
+            match = _NAME.fullmatch(path.name)
+            if match and path.is_file():
+                try:
+                    position = _position(persistence.read_header(path))
+                except (OSError, persistence.FileError):  # its name is all that is left
+                    position = int(match[1])
+                found.append((position, path))
+        return found
+
+
+def _position(header: dict[str, Any]) -> int:
+    """Where a checkpoint stands, which its name may not tell: files are copied and renamed."""
+    position = header.get("position")
+    if type(position) is not int or position < 0:
+        raise persistence.FileError(f"it stands at {position!r}, which is no position in a stream.")
+    return position
 
 
 def _is_old(path: Path) -> bool:
     """Whether a temporary file is not one that somebody is just writing."""
     try:
-        return time.time() - path.stat().st_mtime > 60
+        return path.is_file() and time.time() - path.stat().st_mtime > 60
     except OSError:
         return False

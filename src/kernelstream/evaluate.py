@@ -8,6 +8,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
+from kernelstream.estimators.labels import as_written, sound_labels, warn_of_ids
 from kernelstream.learner.learn import Trail
 from kernelstream.progress import progress_bar
 
@@ -118,11 +119,13 @@ def prequential(
     if y is None and (is_classifier or is_regressor):
         raise ValueError(f"y is missing: {type(model).__name__} needs the target of each row.")
     if y is not None:
-        y = np.asarray(y)
+        y = np.asarray(as_written(y) if is_classifier else y)
         if len(y) != n_rows:
             raise ValueError(f"X has {n_rows} rows, y has {len(y)}: they must match.")
     if declare_classes and is_classifier and not model.__sklearn_is_fitted__():
-        classes = np.unique(y) if len(np.unique(y)) > 1 else None
+        classes = sound_labels(y)
+        warn_of_ids(len(classes), n_rows)
+        classes = classes if len(classes) > 1 else None
     # A model that does not predict by its last state is asked before every row, one by one.
     asked = is_classifier and model.predictor != "last"
     block = 1 if asked else _BLOCK

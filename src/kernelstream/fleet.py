@@ -11,7 +11,7 @@ from kernelstream.backends import cpu
 from kernelstream.backends import fleet as backend
 from kernelstream.estimators import KernelClassifier, KernelRegressor
 from kernelstream.estimators.bad_rows import unmasked
-from kernelstream.estimators.files import from_json, may_lack, to_json
+from kernelstream.estimators.files import from_json, labels_from_header, may_lack, params_to_json
 from kernelstream.estimators.labels import Labels, as_labels
 from kernelstream.learner.model import build
 from kernelstream.learner.state import arrays as state_arrays
@@ -73,6 +73,21 @@ class Fleet:
         self, preset: str, task: str, n_models: int, n_features: int, *, classes: Any = None,
         dtype: Any = "float64", n_jobs: int | None = None, **params: Any,
     ):  # fmt: skip
+        self._describe(preset, task, n_models, n_features, dtype, n_jobs, params)
+        structure = self._prototype._structure()
+        if not isinstance(self._prototype, KernelClassifier):
+            if classes is not None:
+                raise ValueError(f"classes={classes!r} is for task='classifier' only.")
+            self._begin(None)
+        elif classes is not None or structure is not None:
+            self._begin(Labels(classes, structure))
+        self._threads()
+
+    def _describe(
+        self, preset: str, task: str, n_models: int, n_features: int, dtype: Any,
+        n_jobs: int | None, params: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """Take and check the parameters; there are no models yet."""
         self.preset = preset
         self.task = task
         self.n_features = integer_at_least("n_features", n_features, 1)
@@ -89,16 +104,8 @@ class Fleet:
         self._labels: Labels | None = None
         self._models: backend.Models | None = None
         self._turn = threading.RLock()  # for which learning calls of several threads wait
-        structure = self._prototype._structure()
-        if not isinstance(self._prototype, KernelClassifier):
-            if classes is not None:
-                raise ValueError(f"classes={classes!r} is for task='classifier' only.")
-            self._begin(None)
-        elif classes is not None or structure is not None:
-            self._begin(Labels(classes, structure))
-        self._threads()
 
-    def _begin(self, labels: Labels | None) -> None:
+    def _begin(self, labels: Labels | None, max_bytes: int | None = None) -> None:
         """Make models that have seen nothing."""
         model = self._prototype
         kernel = model._kernel(np.empty((0, self.n_features)), whole_data=False)
@@ -111,7 +118,9 @@ class Fleet:
             )
         n_outputs = 1 if labels is None else labels.n_outputs()
         self._parts, self._labels = parts, labels
-        self._models = backend.Models(parts, self.n_features, n_outputs, self.dtype, self._n_asked)
+        self._models = backend.Models(
+            parts, self.n_features, n_outputs, self.dtype, self._n_asked, max_bytes
+        )
 
     # --- learning and scoring --------------------------------------------------------------------
 
@@ -156,7 +165,7 @@ class Fleet:
         targets = draft._targets(y, len(X))
         X, bad = draft._rows(X)
         weight = self._prototype._weights(sample_weight, X)
-        weight[bad] = 0.0
+        targets, weight = self._without_extremes(targets, weight, bad)
         scores, refused, learned = backend.learn(
             draft._fitted(), X, targets, weight, members, self._threads()
         )
@@ -336,41 +345,44 @@ class Fleet:
         ----------
         path : str or path-like
         """
+        persistence.write(path, self._to_bytes())
+
+    def _to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
+        """The content of a file; `beside` joins the header."""
         fleet = self._fitted()
         with fleet.gate:
             fleet = fleet.select(slice(None))
         arrays = {name: fleet.view(name) for name, _ in state_arrays(fleet.learner.state)}
         arrays["points"] = fleet.points
         header = {
+            **(beside or {}),
             "class": "Fleet",
             "preset": self.preset,
             "task": self.task,
-            "params": {k: to_json(v, arrays) for k, v in self.params.items()},
+            "params": params_to_json(self.params, arrays),
             "n_models": len(fleet),
             "n_features": self.n_features,
             "dtype": self.dtype.name,
             "labels": None if self._labels is None else self._labels.to_json(),
             "n_skipped": self.n_skipped_,
         }
-        persistence.write(path, persistence.to_bytes(header, arrays))
+        return persistence.to_bytes(header, arrays)
 
     @classmethod
     def _rebuild(
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], max_bytes: int | None
     ) -> "Fleet":
         """The fleet that `save` described, checked down to every number."""
-        n_models = integer_at_least("n_models", header["n_models"], 0)
         params = {k: from_json(v, arrays, None) for k, v in header["params"].items()}
-        fleet = cls(header["preset"], header["task"], 0, header["n_features"],
-                    dtype=header["dtype"], **params)  # fmt: skip
-        if header["labels"] is not None:
-            structure = fleet._prototype._structure()
-            fleet._begin(Labels.from_json(header["labels"], structure))
-        empty = fleet._fitted()
-        needed = n_models * empty.n_bytes_of_a_model()
-        if max_bytes is not None and needed > max_bytes:
-            raise MemoryError(f"the fleet would take {needed:,} bytes; max_bytes is {max_bytes:,}")
-        fleet.add(n_models)
+        fleet = object.__new__(cls)
+        fleet._describe(
+            header["preset"], header["task"], header["n_models"], header["n_features"],
+            header["dtype"], None, params,
+        )  # fmt: skip
+        labels = labels_from_header(header, fleet._prototype._structure(), max_bytes)
+        if (labels is None) == isinstance(fleet._prototype, KernelClassifier):
+            raise persistence.FileError(f"the file has the labels {header['labels']!r}.")
+        fleet._begin(labels, max_bytes)
         models = fleet._fitted()
         names = {name for name, _ in state_arrays(models.learner.state)}
         for name, array in [*((name, models.view(name)) for name in names),
@@ -475,6 +487,15 @@ class Fleet:
                 f"{self._labels.names!r}: declare every class with classes=."
             )
         return codes
+
+    def _without_extremes(
+        self, y: np.ndarray, weight: np.ndarray, bad: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Targets and weights in which bad rows have none; rows with extreme ones join `bad`."""
+        if not self._prototype._skips():
+            cpu.refuse_extreme(y, weight)
+        bad |= cpu.extreme(y, weight)
+        return np.where(bad, 0.0, y), np.where(bad, 0.0, weight)
 
     def _count(self, bad: np.ndarray, refused: np.ndarray) -> None:
         if refused.any() and not self._prototype._skips():

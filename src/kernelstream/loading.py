@@ -3,13 +3,13 @@
 from typing import Any
 
 from kernelstream import persistence
-from kernelstream.estimators.files import MAX_BYTES, rebuild
+from kernelstream.estimators.files import most_bytes, rebuild
 from kernelstream.fleet import Fleet
 
-__all__ = ["load"]
+__all__ = ["load", "load_with_header"]
 
 
-def load(path: Any, kernel: Any = None, max_bytes: int | None = MAX_BYTES) -> Any:
+def load(path: Any, kernel: Any = None, max_bytes: Any = "auto") -> Any:
     """Read a model, or a fleet, that `save` wrote.
 
     Nothing that a file says is run. A file that is cut short, changed, from a newer version, or
@@ -20,8 +20,10 @@ def load(path: Any, kernel: Any = None, max_bytes: int | None = MAX_BYTES) -> An
     path : str or path-like
     kernel : callable, default=None
         The kernel function, for a model that was saved with one: a file holds no code.
-    max_bytes : int or None, default=2**34
-        Refuse a model that would take more memory than this. None: no limit.
+    max_bytes : int, "auto" or None, default="auto"
+        Refuse a model that would take more memory than this, before any is taken: its points with
+        the rows that are being learned, its state and its labels. "auto": 1 GiB, or eight times
+        the size of the file where that is more. None: no limit.
 
     Returns
     -------
@@ -37,8 +39,17 @@ def load(path: Any, kernel: Any = None, max_bytes: int | None = MAX_BYTES) -> An
     >>> ks.load(path).n_seen_
     2
     """
-    header, arrays = persistence.from_bytes(persistence.read(path))
+    return load_with_header(path, kernel, max_bytes)[0]
+
+
+def load_with_header(
+    path: Any, kernel: Any = None, max_bytes: Any = "auto"
+) -> tuple[Any, dict[str, Any]]:
+    """`load`, and the file's header, which may hold more than the model."""
+    content = persistence.read(path)
+    header, arrays = persistence.from_bytes(content)
+    limit = most_bytes(max_bytes, content)
     with persistence.strange_headers(str(path)):
         if header["class"] == "Fleet":
-            return Fleet._rebuild(header, arrays, max_bytes)
-        return rebuild(header, arrays, kernel, max_bytes)
+            return Fleet._rebuild(header, arrays, limit), header
+        return rebuild(header, arrays, kernel, limit), header

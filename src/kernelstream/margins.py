@@ -40,6 +40,7 @@ class FixedRule(NamedTuple):
 # An adaptive margin keeps within these multiples of where it began, whatever the stream does: with
 # a single class nothing is ever violated, and epsilon would grow for ever.
 _SMALLEST, _LARGEST = 1e-9, 1e9
+_LARGEST_TRACE = 1e60
 
 
 @register_jitable
@@ -89,7 +90,9 @@ class PaperRule(NamedTuple):
         )  # (57)
         decay = step_size.trace_decay()
         # (58): in log epsilon the second derivative is the gradient itself
-        margin_state.trace[0] = decay * trace - eta * gradient * (1.0 + decay * trace)
+        trace = decay * trace - eta * gradient * (1.0 + decay * trace)
+        # heavy rows multiply it, time and again
+        margin_state.trace[0] = min(max(trace, -_LARGEST_TRACE), _LARGEST_TRACE)
         margin_state.eta[0] = eta
         margin_state.epsilon[0] = _scaled(epsilon, -eta * gradient, self.initial)  # (56)
 

@@ -15,7 +15,16 @@ from numba import types
 from numba.extending import overload_method
 from sklearn.base import BaseEstimator
 
-__all__ = ["Field", "Part", "integer_at_least", "number", "one_of", "rule"]
+__all__ = [
+    "LARGEST_NUMBER",
+    "LARGEST_SQUARE",
+    "Field",
+    "Part",
+    "integer_at_least",
+    "number",
+    "one_of",
+    "rule",
+]
 
 RuleClass = TypeVar("RuleClass", bound=type)
 
@@ -25,18 +34,27 @@ RuleClass = TypeVar("RuleClass", bound=type)
 SLACK = 1e-12
 
 
+# What learning may leave in a model, and so what a file may hold. Coefficients stay below 1e60, or
+# 1e110 where points are projected, and are divided by a scalar of at least 1e-60; times a kernel
+# value (1e100) they are still numbers. Their squares, and one over a distance squared, are larger.
+LARGEST_NUMBER = 1e180
+LARGEST_SQUARE = 1e300
+
+
 class Field(NamedTuple):
     """One array of a part's state.
 
     `axes` names the sizes of the model that the array spans ("outputs", "points"); an array
     without axes holds one number. `fill` is the value of entries that nothing has written yet.
-    `below` names the size that integers stay below, which a file must respect.
+    `below` names the size that integers stay below, `largest` what other numbers stay within; a
+    file must respect both.
     """
 
     axes: tuple[str, ...]
     fill: float | int
     dtype: Any = float
     below: str | None = None
+    largest: float = LARGEST_NUMBER
 
 
 class Part(BaseEstimator):

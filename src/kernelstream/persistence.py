@@ -29,6 +29,7 @@ __all__ = [
     "beside",
     "from_bytes",
     "read",
+    "read_header",
     "strange_headers",
     "to_bytes",
     "write",
@@ -63,6 +64,22 @@ def to_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
     text = json.dumps({**header, "arrays": described}, allow_nan=False).encode()
     body = b"".join([_LENGTH.pack(len(text)), text, *chunks])
     return _PREFIX.pack(_MAGIC, FORMAT_VERSION, zlib.crc32(body)) + body
+
+
+def read_header(path: Any) -> dict[str, Any]:
+    """The header of a file, which is neither read nor checked beyond it."""
+    with Path(path).open("rb") as file:
+        start = file.read(_PREFIX.size + _LENGTH.size)
+        if len(start) < _PREFIX.size + _LENGTH.size or start[: len(_MAGIC)] != _MAGIC:
+            raise FileError("this is not a kernelstream model, or it was cut short.")
+        (length,) = _LENGTH.unpack_from(start, _PREFIX.size)
+        try:
+            header = json.loads(file.read(min(length, _LARGEST_HEADER)))
+        except (ValueError, RecursionError) as error:
+            raise FileError(f"the header cannot be read: {error}.") from None
+    if not isinstance(header, dict):
+        raise FileError("the header is not one.")
+    return header
 
 
 def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

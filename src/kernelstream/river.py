@@ -11,22 +11,37 @@ Accuracy: 84.77%
 
 A feature that a row does not have counts as zero; a new one is zero in all that came before. So
 put a scaler in front. A feature that is not a number is an error: encode it first.
+
+A row that cannot be learned (a feature or a target that is no number, a label that is None or NaN)
+is an error, or, with ``on_bad_row="skip"``, is left out and counted in `n_skipped_`. Either way the
+model is as if that row had not come: it has no new feature and no new label.
 """
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from river import base
 from sklearn.utils.extmath import softmax
 
 import kernelstream as ks
+from kernelstream.estimators.bad_rows import BadRowPolicy
 from kernelstream.estimators.base import KernelEstimator
+
+try:
+    from river import base
+except ModuleNotFoundError as error:
+    if error.name != "river":
+        raise
+    raise ModuleNotFoundError(
+        "kernelstream.river needs River: pip install 'kernelstream[river]'", name="river"
+    ) from None
 
 __all__ = ["KernelClassifier", "KernelRegressor", "NoveltyDetector"]
 
 
-class _Adapter(base.Estimator):
+class _Adapter(BadRowPolicy, base.Estimator):
     """Dictionaries to rows of a model that widens as features appear."""
 
     _estimator: type[KernelEstimator]
@@ -35,6 +50,7 @@ class _Adapter(base.Estimator):
     def _begin(self) -> None:
         self._columns: dict[Any, int] = {}
         self._model: Any = None
+        self._skipped: dict[str, int] = {}
 
     @property
     def model(self) -> Any:
@@ -42,7 +58,7 @@ class _Adapter(base.Estimator):
         return self._model
 
     def _new_model(self, n_features: int) -> Any:
-        params = {k: v for k, v in self._get_params().items() if k != "gamma"}
+        params = {k: v for k, v in self._get_params().items() if k not in ("gamma", "on_bad_row")}
         given = isinstance(self.kernel, str) and self.kernel != "linear"  # type: ignore[attr-defined]
         if given:
             params["gamma"] = 1.0 / n_features if self.gamma is None else self.gamma
@@ -50,11 +66,52 @@ class _Adapter(base.Estimator):
             params["gamma"] = self.gamma
         return self._estimator(**params)
 
-    def _learned_row(self, x: dict[Any, Any]) -> np.ndarray:
-        """A row, in which every feature of x has a place."""
-        values = {name: _number(name, value) for name, value in x.items()}
-        self._add_columns(values)
-        return self._placed(values)
+    @property
+    def n_skipped_(self) -> int:
+        """How many rows were left out by ``on_bad_row``."""
+        return sum(self._skipped.values())
+
+    @property
+    def skipped_(self) -> dict[str, int]:
+        """The same by reason."""
+        return dict(self._skipped)
+
+    def _learn_one(self, x: dict[Any, Any], *target: Any) -> None:
+        """Learn a row, or do with it what `on_bad_row` says."""
+        try:
+            values = {name: _number(name, value) for name, value in x.items()}
+            with self._widened(values):
+                self._model.learn_one(self._placed(values), *target)
+        except (TypeError, ValueError) as error:
+            self._refused(error)
+
+    def _learn_many(self, X: Any, *target: Any) -> None:
+        """Learn the rows of a frame, or do with bad ones what `on_bad_row` says."""
+        y = np.asarray(target[0]) if target else None
+
+        def learn(rows: np.ndarray, y: Any, weight: Any) -> None:
+            with self._widened(names):
+                self._model.partial_fit(self._spread(names, rows), *([] if y is None else [y]))
+
+        names = list(X.columns)
+        self._by_policy(np.asarray(X.to_numpy(), dtype=float), y, None, learn)
+
+    def _target_check(self) -> Callable[[Any], str | None]:
+        model = self._new_model(1) if self._model is None else self._model
+        return model._target_check()
+
+    @contextmanager
+    def _widened(self, names: Any) -> Iterator[None]:
+        """Every name has a place in the rows; if what follows fails, all is as it was before."""
+        columns, model, width = dict(self._columns), self._model, self._width()
+        try:
+            self._add_columns(names)
+            yield
+        except BaseException:
+            self._columns, self._model = columns, model
+            if self._is_fitted and self._width() != width:
+                model._widen(width)
+            raise
 
     def _row(self, x: dict[Any, Any]) -> np.ndarray:
         """A row for a prediction; features that were never learned play no part."""
@@ -81,13 +138,12 @@ class _Adapter(base.Estimator):
         elif new and len(self._columns) > self._width() and self._model.__sklearn_is_fitted__():
             self._model._widen(max(len(self._columns), 2 * self._width()))
 
-    def _block(self, X: Any, learned: bool) -> np.ndarray:
-        """The rows of a frame."""
-        names, values = list(X.columns), np.asarray(X.to_numpy(), dtype=float)
-        if learned:
-            if not np.isfinite(values).all():
-                raise ValueError("X contains NaN or infinity: leave these rows out.")
-            self._add_columns(names)
+    def _block(self, X: Any) -> np.ndarray:
+        """The rows of a frame for predictions; features that were never learned play no part."""
+        return self._spread(list(X.columns), np.asarray(X.to_numpy(), dtype=float))
+
+    def _spread(self, names: list[Any], values: np.ndarray) -> np.ndarray:
+        """The columns of a block in the model's places."""
         block = np.zeros((len(values), self._width()))
         for k, name in enumerate(names):
             if name in self._columns:
@@ -152,6 +208,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         label_structure: Any = None, margin: Any = 1.0, nu: float | None = None,
         step_size: Any = "smd", update: Any = "explicit", budget: Any = 512, C: float = 1.0,
         regularization: float | None = None, fit_intercept: bool = False, predictor: str = "last",
+        on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -166,6 +223,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         self.regularization = regularization
         self.fit_intercept = fit_intercept
         self.predictor = predictor
+        self.on_bad_row = on_bad_row
         self._begin()
 
     @property
@@ -174,8 +232,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
 
     def learn_one(self, x: dict[Any, Any], y: Any) -> None:
         """Learn a row and its label."""
-        row = self._learned_row(x)
-        self._model.learn_one(row, y)
+        self._learn_one(x, y)
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
         """The probability of each label that was seen."""
@@ -189,21 +246,20 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a frame, with the result of learning them one by one."""
-        block = self._block(X, learned=True)
-        self._model.partial_fit(block, np.asarray(y))
+        self._learn_many(X, y)
 
     def predict_proba_many(self, X: Any) -> Any:
         """The probability of each label, a row each."""
         if not self._is_fitted:
             return _like(X, {})
-        probabilities = self._probabilities(self._block(X, learned=False))
+        probabilities = self._probabilities(self._block(X))
         return _like(X, dict(zip(self._names(), probabilities.T, strict=True)))
 
     def predict_many(self, X: Any) -> Any:
         """The most likely label of each row."""
         if not self._is_fitted:
             return _like(X, [None] * len(X))
-        return _like(X, self._model.predict(self._block(X, learned=False)))
+        return _like(X, self._model.predict(self._block(X)))
 
     def _names(self) -> list[Any]:
         return self._model.classes_.tolist()
@@ -235,6 +291,7 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
         margin: Any = 1.0, nu: float | None = None, step_size: Any = "smd",
         update: Any = "explicit", budget: Any = 512, C: float = 1.0,
         regularization: float | None = None, fit_intercept: bool = False,
+        on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -247,12 +304,12 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
         self.C = C
         self.regularization = regularization
         self.fit_intercept = fit_intercept
+        self.on_bad_row = on_bad_row
         self._begin()
 
     def learn_one(self, x: dict[Any, Any], y: float) -> None:
         """Learn a row and its number."""
-        row = self._learned_row(x)
-        self._model.learn_one(row, y)
+        self._learn_one(x, y)
 
     def predict_one(self, x: dict[Any, Any]) -> float:
         """The predicted number; zero before the first row."""
@@ -260,14 +317,13 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
 
     def learn_many(self, X: Any, y: Any) -> None:
         """Learn the rows of a frame, with the result of learning them one by one."""
-        block = self._block(X, learned=True)
-        self._model.partial_fit(block, np.asarray(y))
+        self._learn_many(X, y)
 
     def predict_many(self, X: Any) -> Any:
         """The predicted number of each row."""
         if not self._is_fitted:
             return _like(X, np.zeros(len(X)))
-        return _like(X, self._model.predict(self._block(X, learned=False)))
+        return _like(X, self._model.predict(self._block(X)))
 
 
 class NoveltyDetector(_Adapter, base.AnomalyDetector):
@@ -291,7 +347,7 @@ class NoveltyDetector(_Adapter, base.AnomalyDetector):
     def __init__(
         self, kernel: Any = "rbf", gamma: float | None = None, nu: float = 0.05,
         step_size: Any = "smd", update: Any = "explicit", budget: Any = 512, C: float = 1.0,
-        regularization: float | None = None,
+        regularization: float | None = None, on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -301,12 +357,12 @@ class NoveltyDetector(_Adapter, base.AnomalyDetector):
         self.budget = budget
         self.C = C
         self.regularization = regularization
+        self.on_bad_row = on_bad_row
         self._begin()
 
     def learn_one(self, x: dict[Any, Any]) -> None:
         """Learn a row."""
-        row = self._learned_row(x)
-        self._model.learn_one(row)
+        self._learn_one(x)
 
     def score_one(self, x: dict[Any, Any]) -> float:
         """How far below the threshold a row is: above zero it is an alarm."""
@@ -316,11 +372,10 @@ class NoveltyDetector(_Adapter, base.AnomalyDetector):
 
     def learn_many(self, X: Any) -> None:
         """Learn the rows of a frame, with the result of learning them one by one."""
-        block = self._block(X, learned=True)
-        self._model.partial_fit(block)
+        self._learn_many(X)
 
     def score_many(self, X: Any) -> Any:
         """`score_one` of each row."""
         if not self._is_fitted:
             return _like(X, np.zeros(len(X)))
-        return _like(X, -self._model.decision_function(self._block(X, learned=False)))
+        return _like(X, -self._model.decision_function(self._block(X)))

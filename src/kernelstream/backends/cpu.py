@@ -20,13 +20,18 @@ from kernelstream.learner.state import copy_into, snapshot
 from kernelstream.updates import DualRule
 
 __all__ = [
+    "LARGEST_TARGET",
+    "LARGEST_WEIGHT",
     "NOT_FINITE",
     "TOO_LARGE_A_STEP",
     "BadRow",
     "all_or_nothing",
+    "extreme",
+    "extreme_target",
     "learn",
     "learn_row",
     "learns_in_one_call",
+    "refuse_extreme",
     "refuse_large",
     "score_row",
     "scores",
@@ -38,6 +43,9 @@ _SCORES_OF_A_TILE = 2**18
 NOT_FINITE = "it contains NaN or infinity: leave it out or fill it in"
 TOO_LARGE_A_STEP = "the step it asks for is too large to be represented"
 _STORED_GRAM = StoredGram()
+# A larger target leaves rounding errors in the coefficients that drown everything else, and float32
+# could not hold them; weights multiply them.
+LARGEST_TARGET = LARGEST_WEIGHT = 1e30
 _LARGEST_KERNEL = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e30}
 
 
@@ -68,6 +76,7 @@ def learn(
     y, weight = as_argument(y), as_argument(weight)
     numbers = learner.points.kernel.numbers(X)
     refuse_large(learner, X, numbers)
+    refuse_extreme(y, weight)
     trail = new_trail(X.shape[0], learner.n_outputs if keep_scores else 0)
     start = 0
     while start < X.shape[0]:
@@ -96,6 +105,9 @@ def learns_in_one_call(learner: Learner) -> bool:
 def learn_row(learner: Learner, X: Any, y: float) -> None:
     """Learn a block of one row: `learn` without what only longer blocks need."""
     numbers = _checked_row(learner, X)
+    problem = extreme_target(y)
+    if problem is not None:
+        raise BadRow(0, problem)
     if "row" not in learner.scratch:
         learner.scratch["row"] = np.empty(1), np.ones(1), new_trail(1, 0)
     target, weight, trail = learner.scratch["row"]
@@ -158,6 +170,30 @@ def refuse_large(learner: Learner, X: Any, numbers: np.ndarray) -> None:
         if np.isfinite(values).all():
             raise BadRow(row, "it is so large that its kernel values would overflow: scale it down")
         raise BadRow(row, NOT_FINITE)
+
+
+def extreme(y: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Which rows have a target or a weight that is too large to be learned."""
+    return ~((np.abs(y) <= LARGEST_TARGET) & (weight <= LARGEST_WEIGHT))
+
+
+def extreme_target(y: float) -> str | None:
+    """What is wrong with a target, if it is too large to be learned."""
+    if abs(y) <= LARGEST_TARGET:
+        return None
+    return f"its target {y:g} is too large: scale targets, to at most {LARGEST_TARGET:g}"
+
+
+def refuse_extreme(y: np.ndarray, weight: np.ndarray) -> None:
+    """Refuse rows whose target or weight is too large to be learned."""
+    bad = extreme(y, weight)
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        raise BadRow(
+            row,
+            extreme_target(float(y[row]))
+            or f"its sample_weight {weight[row]:g} is too large: give at most {LARGEST_WEIGHT:g}",
+        )
 
 
 def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:

@@ -24,7 +24,7 @@ from kernelstream.backends import cpu
 from kernelstream.compiled import as_argument, compiled, entry_point
 from kernelstream.learner.expansion import ComputedGram
 from kernelstream.learner.learn import Tile, Trail, Work, learn_rows, new_trail, new_work
-from kernelstream.learner.model import Gate, Parts, build, corrects_norms
+from kernelstream.learner.model import Gate, Parts, build, corrects_norms, refuse_beyond
 from kernelstream.learner.points import write_row
 from kernelstream.learner.state import State, arrays
 
@@ -73,13 +73,20 @@ class Models:
     feature.
     """
 
-    def __init__(self, parts: Parts, n_features: int, n_outputs: int, dtype: Any, n_models: int):
-        # It never learns anything. Kernel values between points are computed where they are needed:
-        # to fetch them from memory would take longer.
-        self.learner = build(parts, n_features, n_outputs, np.dtype(dtype), stores_gram=False)
+    def __init__(
+        self, parts: Parts, n_features: int, n_outputs: int, dtype: Any, n_models: int,
+        max_bytes: int | None = None,
+    ):  # fmt: skip
+        # It never learns anything, and so keeps no rows (`sparse`). Kernel values between points
+        # are computed where they are needed: to fetch them from memory would take longer.
+        self.learner = build(
+            parts, n_features, n_outputs, np.dtype(dtype), sparse=True, stores_gram=False,
+            max_bytes=max_bytes,
+        )  # fmt: skip
         self.corrects = corrects_norms(parts, self.learner.model)
         learner = self.learner
         self.layout = Layout(learner.state)
+        refuse_beyond(max_bytes, n_models * self.n_bytes_of_a_model(), "the fleet")
         self.floats = np.zeros((n_models, self.layout.n_floats))
         self.integers = np.zeros((n_models, self.layout.n_integers), np.int64)
         self.points = np.zeros((n_models, learner.n_features, learner.n_slots), learner.dtype)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
-from kernelstream.parts import SLACK, Field, Part
+from kernelstream.parts import LARGEST_SQUARE, SLACK, Field, Part
 
 __all__ = [
     "NO_LIMIT", "Budget", "BudgetState", "first_to_go", "halvings", "norm2_of", "smallest",
@@ -111,7 +111,7 @@ class Budget(Part):
         return BudgetState(
             oldest=Field((), 0, int, below="points"),
             gram=Field(square if keeps or projects else nothing, 0.0, float if projects else dtype),
-            inverse=Field(square if projects else nothing, 0.0),
+            inverse=Field(square if projects else nothing, 0.0, largest=LARGEST_SQUARE),
             weights=Field(("points_and_one",) if projects else ("none",), 0.0),
             column=Field(("points_and_one",) if projects or self.fades() else ("none",), 0.0),
             share=Field((), 0.0),

@@ -11,6 +11,7 @@ from kernelstream.parts import SLACK, integer_at_least, number, rule
 
 __all__ = ["LeastLoss", "LeastLossRule", "grow_inverse", "refine", "remainder"]
 
+_SMALLEST_DISTANCE2 = 1e-100  # below it the inverse would overflow
 _REFRESH = 4096  # replacements after which the inverse is computed anew
 _ROUNDING = 1e-7  # the squared distance, as a share of k(x, x), that rounding can tell
 _REFRESH_GROWTH = 512  # and new points, which are closer to the others the more there are
@@ -90,7 +91,7 @@ class LeastLossRule(NamedTuple):
     def most_dependent(self, k_xx):
         """The squared distance from the span of the points at which a point joins them."""
         if self.relative:
-            return self.tolerance * k_xx
+            return max(self.tolerance * k_xx, _SMALLEST_DISTANCE2)
         return max(self.tolerance, _ROUNDING * k_xx)
 
     def is_close(self, grown, k_jj):

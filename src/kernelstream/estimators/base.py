@@ -373,6 +373,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         """All the passes of `fit`."""
         if self._revisits_rows():
             cpu.refuse_large(self._learner, X, self._learner.points.kernel.numbers(X))
+            cpu.refuse_extreme(y, weight)
             self.n_passes_ = self._revisit(X, y, weight)
             return
         for order in self._epochs(X.shape[0]):
@@ -464,9 +465,13 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         return sparse.csr_array(X) if learner.points.is_sparse else X
 
     def _widen(self, n_features: int) -> None:
-        """Give rows more features, which are zero in all that was learned."""
-        self._learner.points.widen(n_features)
-        self.n_features_in_ = n_features
+        """Give rows more features, which are zero in all that was learned; or take those away."""
+        with self._turn:
+            draft = self._draft()
+            draft._learner = self._learner.copy()
+            draft._learner.points.resize_rows(n_features)
+            draft.n_features_in_ = n_features
+            self._become(draft)
 
     # --- state to read ---------------------------------------------------------------------------
 

@@ -13,7 +13,16 @@ from kernelstream.backends import cpu
 from kernelstream.budgets import as_budget
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.files import Saveable
-from kernelstream.estimators.labels import Labels, as_labels
+from kernelstream.estimators.labels import (
+    Labels,
+    as_block,
+    as_labels,
+    as_written,
+    kind_of,
+    problem_of,
+    shown,
+    warn_of_ids,
+)
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner import predict
 from kernelstream.learner.learn import Trail
@@ -206,7 +215,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         return self
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        X, y = self._rows(X, y, reset=True)
+        X, y = self._rows(X, as_written(y), reset=True)
         y = as_labels(y)
         weight = self._weights(sample_weight, X)
         self._require_weight(weight)
@@ -219,19 +228,30 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
             )
         self._declare(X, np.unique(y), whole_data=True)
         _, codes, _ = self._labels.including(y)
+        warn_of_ids(len(self._labels), len(y))
         self._learn_epochs(X, codes, weight)
 
     def _target_check(self) -> Callable[[Any], str | None]:
-        structure, known = self._structure(), None
+        structure, known, kind = self._structure(), None, None
         if structure is not None:
             known = set(structure.label_names())
-        elif "_labels" in self.__dict__ and self._labels.single_output:
-            known = set(self._labels.names)
+        elif "_labels" in self.__dict__ and self._labels.names:
+            known = set(self._labels.names) if self._labels.single_output else None
+            kind = kind_of(self._labels.names[0])
 
         def problem(y: Any) -> str | None:
+            nonlocal kind
             if y is None or (isinstance(y, float) and not math.isfinite(y)):
                 return f"its label is {y!r}"
-            return None if known is None or y in known else f"its label {y!r} is unknown"
+            wrong = problem_of(y)
+            if wrong is not None:
+                return f"its label is {shown(y)}, and {wrong}"
+            if known is not None and y not in known:
+                return f"its label {y!r} is unknown"
+            kind = kind_of(y) if kind is None else kind  # that of the first label counts
+            if kind_of(y) != kind:
+                return "its label is a string and others are numbers, or the other way round"
+            return None
 
         return problem
 
@@ -261,7 +281,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
     ) -> list[Trail]:
         first = "_learner" not in self.__dict__
-        X, y = self._rows(X, y, reset=first)
+        X, y = self._rows(X, as_written(y), reset=first)
         y = as_labels(y)
         weight = self._weights(sample_weight, X)
         if first:
@@ -269,7 +289,10 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         elif classes is not None:
             self._check_declared(classes)
         learned = weight > 0  # a label that only comes without weight does not exist
-        labels, codes_learned, starts = self._labels.including(y[learned])
+        try:
+            labels, codes_learned, starts = self._labels.including(y[learned])
+        except cpu.BadRow as bad:  # which counted the rows with weight
+            raise cpu.BadRow(int(np.flatnonzero(learned)[bad.row]), bad.reason) from None
         codes = np.zeros(len(y))
         codes[learned] = codes_learned
         starts = np.flatnonzero(learned)[starts].tolist()
@@ -284,6 +307,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
                 except cpu.BadRow as bad:  # which counted from the beginning of the piece
                     raise cpu.BadRow(start + bad.row, bad.reason) from None
         self._labels = labels
+        if starts and not self.__dict__.get("_warned_of_ids"):
+            self._warned_of_ids = warn_of_ids(labels.n_late, self.n_seen_)
         return trails
 
     def _declare(self, X: np.ndarray, classes: Any, whole_data: bool) -> None:
@@ -323,7 +348,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         with self._turn:
             code = self._labels.code(y) if "_learner" in self.__dict__ else None
             if code is None:  # the first row, or a new class
-                return self.partial_fit(self._first_row(x), np.asarray([y]))
+                return self.partial_fit(self._first_row(x), as_block(y))
             self._refuse_stream()
             try:
                 self._learn_row(x, code)

@@ -18,15 +18,25 @@ from kernelstream import (
 from kernelstream.backends import cpu
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.labels import Labels
-from kernelstream.learner.model import Learner, build
+from kernelstream.label_kernels import LabelStructure
+from kernelstream.learner.model import Learner, build, first_slots, refuse_beyond
 from kernelstream.learner.points import STAGED_ROWS
 from kernelstream.learner.state import arrays as state_arrays
-from kernelstream.learner.state import check_values
-from kernelstream.parts import Part, integer_at_least
+from kernelstream.learner.state import check_values, only_nonzeros
+from kernelstream.parts import Part, integer_at_least, one_of
 
 __all__ = [
-    "Saveable", "from_bytes", "from_json", "may_lack", "rebuild", "to_json", "with_header",
-]  # fmt: skip
+    "Saveable",
+    "from_bytes",
+    "from_json",
+    "labels_from_header",
+    "may_lack",
+    "most_bytes",
+    "params_to_json",
+    "rebuild",
+    "to_json",
+    "with_header",
+]
 
 # A file can name these classes and no others.
 _PARTS: dict[str, type[Part]] = {
@@ -42,7 +52,7 @@ _LATER = {
     "expansion.born", "expansion.lost", "budget.queue", "budget.spare", "budget.diagonal",
 }  # fmt: skip
 _LATER_FROM_NOTHING = {"budget.n_spare", "budget.since"}
-MAX_BYTES = 2**34
+_ALWAYS_ALLOWED = 2**30
 
 
 class Saveable(KernelEstimator):
@@ -66,12 +76,6 @@ class Saveable(KernelEstimator):
         """
         persistence.write(path, self._to_bytes())
 
-    def _saved_params(self) -> dict[str, Any]:
-        params = self.get_params(deep=False)
-        if callable(params["on_bad_row"]):  # a file holds no code
-            params["on_bad_row"] = "skip"
-        return params
-
     def _to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
         """The content of a file; `beside` joins the header."""
         reading = self._reading()
@@ -87,7 +91,7 @@ class Saveable(KernelEstimator):
         header = {
             **(beside or {}),
             "class": type(self).__name__,
-            "params": {k: to_json(v, arrays) for k, v in self._saved_params().items()},
+            "params": params_to_json(self.get_params(deep=False), arrays),
             "kernel": to_json(learner.points.kernel, arrays),
             "n_features": learner.n_features,
             "n_outputs": learner.n_outputs,
@@ -101,19 +105,29 @@ class Saveable(KernelEstimator):
 
 
 def from_bytes(
-    content: bytes, kernel: Any = None, max_bytes: int | None = MAX_BYTES, name: str = "the file"
+    content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file"
 ) -> Any:
     """A model from the bytes that `save` would write."""
     return with_header(content, kernel, max_bytes, name)[0]
 
 
 def with_header(
-    content: bytes, kernel: Any = None, max_bytes: int | None = MAX_BYTES, name: str = "the file"
+    content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file"
 ) -> tuple[Any, dict[str, Any]]:
     """A model, and the header it came with, which may hold more than the model."""
     header, arrays = persistence.from_bytes(content)
     with persistence.strange_headers(name):
-        return rebuild(header, arrays, kernel, max_bytes), header
+        return rebuild(header, arrays, kernel, most_bytes(max_bytes, content)), header
+
+
+def most_bytes(max_bytes: Any, content: bytes) -> int | None:
+    """How much memory a file's model may take; "auto": 1 GiB, or eight times the file's size."""
+    if max_bytes is None:
+        return None
+    if isinstance(max_bytes, str):
+        one_of("max_bytes", max_bytes, ["auto"])
+        return max(_ALWAYS_ALLOWED, 8 * len(content))
+    return integer_at_least("max_bytes", max_bytes, 0)
 
 
 def rebuild(
@@ -124,20 +138,20 @@ def rebuild(
     if cls is None:
         raise persistence.FileError(f"the file holds a {header['class']!r}, which is unknown here.")
     model = cls(**{k: from_json(v, arrays, kernel) for k, v in header["params"].items()})
+    labels = labels_from_header(header, model._structure(), max_bytes)
     resolved = from_json(header["kernel"], arrays, kernel)
     if not isinstance(resolved, kernels.Kernel) or isinstance(resolved.gamma, str):
         raise persistence.FileError(f"the file's kernel is {resolved!r}.")
     single_output, wanted = True, 1
     if (header["labels"] is None) == issubclass(cls, ClassifierMixin):
         raise persistence.FileError(f"the file has the labels {header['labels']!r}.")
-    if header["labels"] is not None:
-        model._labels = Labels.from_json(header["labels"], model._structure())
-        single_output, wanted = model._labels.single_output, model._labels.n_outputs()
+    if labels is not None:
+        model._labels = labels
+        single_output, wanted = labels.single_output, labels.n_outputs()
     parts = model._parts(resolved, single_output)
     if header["dtype"] not in ("<f8", "<f4"):
         raise persistence.FileError(f"the file claims rows of type {header['dtype']!r}.")
-    n_features, n_slots = header["n_features"], header["n_slots"]
-    n_outputs = header["n_outputs"]
+    n_features, n_outputs = header["n_features"], header["n_outputs"]
     integer_at_least("n_features", n_features, 1)
     integer_at_least("n_outputs", n_outputs, 0)
     if n_outputs != wanted:
@@ -146,21 +160,12 @@ def rebuild(
         )
     is_sparse = "points.indptr" in arrays
     dtype = np.dtype(header["dtype"])
-    learner = build(parts, n_features, n_outputs, dtype, is_sparse, max_bytes)
+    n_slots = _checked_slots(header["n_slots"], parts.budget.limit(), len(arrays["numbers"]))
+    learner = build(
+        parts, n_features, n_outputs, dtype, is_sparse, max_bytes, n_slots=n_slots
+    )  # fmt: skip
     rows = _rows_from_arrays(arrays, n_features)
-    learner.make_room(min(rows.shape[0], len(arrays["numbers"])))
-    most = 4 * (learner.n_slots + STAGED_ROWS) if learner.limit is None else learner.n_slots
-    if not learner.n_slots <= n_slots <= most:
-        raise persistence.FileError(f"the file claims room for {n_slots} points.")
-    if n_slots > learner.n_slots:
-        learner.resize_slots(n_slots)
-    for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
-        if name not in arrays and may_lack(name, array):
-            continue
-        saved = arrays[name]
-        sizes = zip(axes, saved.shape, strict=True)
-        array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved
-    check_values(learner.state, learner.fields, learner.sizes())
+    _fill(learner, arrays)
     n, numbers = learner.n_points, arrays["numbers"].copy()
     if rows.shape != (n, n_features) or n > learner.n_slots or numbers.shape != (n,):
         raise persistence.FileError(f"the file has {rows.shape} points of {n}.")
@@ -189,6 +194,43 @@ def may_lack(name: str, array: np.ndarray) -> bool:
     return name in _LATER_FROM_NOTHING or (name in _LATER and array.size == 0)
 
 
+def _checked_slots(n_slots: Any, limit: int | None, n_points: int) -> int:
+    """The number of slots that a file claims, which learning could have led to."""
+    integer_at_least("n_slots", n_slots, 1)
+    least = first_slots(limit, n_points)
+    if not least <= n_slots <= (4 * (least + STAGED_ROWS) if limit is None else least):
+        raise persistence.FileError(f"the file claims room for {n_slots} points.")
+    return n_slots
+
+
+def _fill(learner: Learner, arrays: dict[str, np.ndarray]) -> None:
+    """Put the saved numbers into the state, and check them."""
+    arrays = dict(arrays)
+    if learner.state.expansion.output.size and not arrays["expansion.output"].size:
+        # an older model, whose many classes had come with the stream, has a line for every output
+        few = only_nonzeros(arrays["expansion.a"], arrays["expansion.b"], learner.n_touched)
+        arrays.update(zip(("expansion.a", "expansion.b", "expansion.output"), few, strict=True))
+    for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
+        if name not in arrays and may_lack(name, array):
+            continue
+        saved = arrays[name]
+        sizes = zip(axes, saved.shape, strict=True)
+        array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved
+    check_values(learner.state, learner.fields, learner.sizes())
+
+
+def labels_from_header(
+    header: dict[str, Any], structure: LabelStructure | None, max_bytes: int | None
+) -> Labels | None:
+    """The labels of a file's model, if they do not take too much memory."""
+    if structure is not None:
+        refuse_beyond(max_bytes, structure.n_bytes(), "the label structure")
+    if header["labels"] is None:
+        return None
+    refuse_beyond(max_bytes, Labels.n_bytes(header["labels"]), "the labels")
+    return Labels.from_json(header["labels"], structure)
+
+
 def _rows_to_arrays(rows: Any) -> dict[str, np.ndarray]:
     if not sparse.issparse(rows):
         return {"points": rows}
@@ -210,6 +252,13 @@ def _rows_from_arrays(arrays: dict[str, np.ndarray], n_features: int) -> Any:
 
 def _axes(learner: Any) -> list[tuple[str, ...]]:
     return [field.axes or ("one",) for record in learner.fields for field in record]
+
+
+def params_to_json(params: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """An estimator's parameters as JSON; arrays that they hold join `arrays`."""
+    if callable(params.get("on_bad_row")):  # a file holds no code
+        params = {**params, "on_bad_row": "skip"}
+    return {name: to_json(value, arrays) for name, value in params.items()}
 
 
 def to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:

@@ -1,13 +1,30 @@
 """The names of labels. Inside the learner a label is a number: an output's index, or -1 and +1."""
 
+import math
+import warnings
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
+from kernelstream.backends.cpu import BadRow
 from kernelstream.label_kernels import LabelStructure
 
-__all__ = ["Labels", "as_labels"]
+__all__ = [
+    "Labels",
+    "as_block",
+    "as_labels",
+    "as_written",
+    "kind_of",
+    "problem_of",
+    "shown",
+    "sound_labels",
+    "warn_of_ids",
+]
+
+_KINDS = "biufUO"  # of arrays of labels: numbers, strings, or objects that are one of the two
+_LONGEST_NUMBER = 1024  # bits
+_MANY_CLASSES, _SHARE_OF_ROWS = 256, 0.9  # from here on labels look like ids
 
 
 class Labels:
@@ -22,13 +39,15 @@ class Labels:
         self.dtype: np.dtype | None = None
         self.single_output = False
         self.structure = structure
+        self.n_late = 0  # how many were not declared
+        self._index: dict[Any, int] = {}
         if structure is not None:
             if declared is not None:
                 structure.codes(declared)  # which refuses unknown ones
                 declared = None
-            self._add(np.asarray(structure.label_names()))
+            self._add(as_labels(structure.label_names()))
         if declared is not None:
-            names = np.unique(np.asarray(declared))
+            names = np.unique(as_labels(declared))
             if len(names) < 2:
                 raise ValueError(
                     f"classes={declared!r} names {len(names)} class: declare at least two, or "
@@ -36,7 +55,6 @@ class Labels:
                 )
             self.single_output = len(names) == 2
             self._add(names)
-        self._index = {name: i for i, name in enumerate(self.names)}
 
     def __len__(self) -> int:
         return len(self.names)
@@ -49,13 +67,7 @@ class Labels:
 
     def as_array(self) -> np.ndarray:
         """The names as an array, of the kind that they came in."""
-        if self.dtype is not None and self.dtype.kind in "biuf":
-            return np.array(self.names, dtype=self.dtype)
-        if self.dtype is not None and self.dtype.kind == "O":
-            names = np.empty(len(self.names), dtype=object)
-            names[:] = self.names
-            return names
-        return np.array(self.names)
+        return _array_of(self.names, self.dtype)
 
     def to_json(self) -> dict[str, Any]:
         """What a file keeps of the labels."""
@@ -66,28 +78,63 @@ class Labels:
     def from_json(cls, record: dict[str, Any], structure: LabelStructure | None) -> "Labels":
         """The labels that `to_json` described."""
         labels = cls(structure=structure)
-        labels.dtype = None if record["dtype"] is None else np.dtype(str(record["dtype"]))
-        labels.names, labels.single_output = list(record["names"]), bool(record["single_output"])
-        labels._index = {name: i for i, name in enumerate(labels.names)}
+        names, dtype = list(record["names"]), record["dtype"]
+        labels.dtype = None if dtype is None else np.dtype(str(dtype))
+        labels.names, labels.single_output = names, bool(record["single_output"])
+        labels._index = {name: i for i, name in enumerate(names)}
         sound = (
-            all(isinstance(name, bool | int | float | str) for name in labels.names)
-            and len(labels._index) == len(labels.names) == len(labels.as_array())
-            and len(set(labels.as_array().tolist())) == len(labels.names)
+            all(_why_no_file_holds(name) is None for name in names)
+            and len({kind_of(name) for name in names}) <= 1
+            and (labels.dtype is not None or not names)
+            and (labels.dtype is None or labels.dtype.kind in _KINDS)
+            and len(labels._index) == len(names)
+            and labels.as_array().tolist() == names
             and not (labels.single_output and (len(labels) != 2 or structure is not None))
-            and (structure is None or labels.names == structure.label_names())
+            and (structure is None or names == structure.label_names())
         )
         if not sound:
             raise ValueError(f"the labels {record!r} make no sense")
         return labels
 
+    @staticmethod
+    def n_bytes(record: dict[str, Any]) -> int:
+        """How much memory the labels that `to_json` described take, more or less."""
+        names = record["names"]
+        longest = max((len(name) for name in names if isinstance(name, str)), default=0)
+        return len(names) * (200 + 4 * longest)  # objects, and an array of strings
+
     def _add(self, names: np.ndarray) -> None:
-        self.dtype = names.dtype if self.dtype is None else np.result_type(self.dtype, names.dtype)
-        self.names.extend(names.tolist())
+        """Join new names, or refuse them and change nothing."""
+        new = names.tolist()
+        dtype = names.dtype
+        if self.dtype is not None:
+            self._refuse_another_kind(new)
+            dtype = np.result_type(self.dtype, dtype)
+        known = [] if dtype == self.dtype else self.names  # those that another type may not hold
+        if dtype.kind in "biuf" and _array_of([*known, *new], dtype).tolist() != [*known, *new]:
+            raise ValueError(
+                f"no one type of number holds the label {new[0]!r} and the labels so far "
+                f"({_abbreviated(self.names)}): give all labels as integers, or all as strings"
+            )
+        self.dtype = dtype
+        for name in new:
+            self._index[name] = len(self.names)
+            self.names.append(name)
+
+    def _refuse_another_kind(self, new: list[Any]) -> None:
+        if self.names and new and kind_of(new[0]) != kind_of(self.names[0]):
+            raise ValueError(_two_kinds(self.names[0], new[0]))
+
+    def _copy(self) -> "Labels":
+        labels = Labels()
+        labels.dtype, labels.names, labels.n_late = self.dtype, list(self.names), self.n_late
+        labels._index = dict(self._index)
+        return labels
 
     def including(self, y: np.ndarray) -> tuple["Labels", np.ndarray, list[int]]:
         """Labels extended by the new ones in y, y as numbers, and the rows where new ones begin."""
         names, first, inverse = np.unique(y, return_index=True, return_inverse=True)
-        position = np.array([self._index.get(name, -1) for name in names.tolist()])
+        position = np.array([self._index.get(name, -1) for name in names.tolist()], dtype=np.int64)
         new = np.flatnonzero(position < 0)
         new = new[np.argsort(first[new])]  # in the order in which they come
         labels = self
@@ -100,10 +147,17 @@ class Labels:
                     f"classes are {self.names!r} and has a single output for the two: declare "
                     "every class with classes=, or none, to let classes come with the stream."
                 )
-            labels = Labels()
-            labels.dtype, labels.names = self.dtype, list(self.names)
-            labels._add(names[new])
-            labels._index = {name: i for i, name in enumerate(labels.names)}
+            labels = self._copy()
+            try:
+                labels._add(names[new])
+            except ValueError:  # which is the first that does not go with those before it?
+                labels = self._copy()
+                for m in new:
+                    try:
+                        labels._add(names[[m]])
+                    except ValueError as error:
+                        raise BadRow(int(first[m]), str(error)) from None
+            labels.n_late += len(new)
             position[new] = len(self) + np.arange(len(new))
         codes = position[inverse].astype(float)
         if self.single_output:
@@ -127,9 +181,36 @@ class Labels:
         return scores.argmax(axis=1)
 
 
+def _array_of(names: list[Any], dtype: np.dtype | None) -> np.ndarray:
+    if dtype is not None and dtype.kind in "biuf":
+        return np.array(names, dtype=dtype)
+    if dtype is not None and dtype.kind == "O":
+        array = np.empty(len(names), dtype=object)
+        array[:] = names
+        return array
+    return np.array(names)
+
+
+def as_written(y: Any) -> Any:
+    """y as it is, or, where NumPy would make strings of things that are none, as objects."""
+    if not isinstance(y, list | tuple) or all(isinstance(name, str) for name in y):
+        return y
+    array = np.asarray(y)
+    return np.array(y, dtype=object) if array.dtype.kind in "US" and array.ndim == 1 else y
+
+
+def as_block(name: Any) -> Any:
+    """One label as the y of one row, whatever it is."""
+    if isinstance(name, bool | int | float | str | np.generic):
+        return [name]
+    block = np.empty(1, dtype=object)
+    block[0] = name
+    return block
+
+
 def as_labels(y: Any) -> np.ndarray:
     """y as one label a row, or an error that says what it is instead."""
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(as_written(y), warn=True)
     if y.dtype.kind == "f":
         if not np.isfinite(y).all():
             raise ValueError("y contains NaN or infinity: leave these rows out.")
@@ -139,6 +220,98 @@ def as_labels(y: Any) -> np.ndarray:
                 f"Unknown label type: y contains {odd!r}, which is continuous. A classifier needs "
                 "labels; for numbers use KernelRegressor."
             )
-    elif y.dtype.kind not in "biuOUS":
+        return y.astype(np.float64) if y.dtype.itemsize > 8 else y
+    if y.dtype.kind == "O":
+        return _of_one_kind(y)
+    if y.dtype.kind == "S":
+        raise ValueError(f"y contains {y[0]!r}: {_NOT_BYTES}.")
+    if y.dtype.kind not in _KINDS:
         raise ValueError(f"Unknown label type: y has the type {y.dtype}. Give numbers or strings.")
     return y
+
+
+def _of_one_kind(y: np.ndarray) -> np.ndarray:
+    """Labels that came as objects: all numbers, or all strings, of Python's own types."""
+    names = [_plain(name) for name in y.tolist()]
+    for name in names:
+        problem = problem_of(name)
+        if problem is not None:
+            raise ValueError(f"Unknown label type: y contains {shown(name)}, and {problem}.")
+        if kind_of(name) != kind_of(names[0]):
+            raise ValueError(f"y mixes strings and numbers: {_two_kinds(names[0], name)}.")
+    return _array_of(names, y.dtype)
+
+
+def sound_labels(y: np.ndarray) -> np.ndarray:
+    """The labels that y contains, sorted, without entries that are none."""
+    if y.dtype.kind not in "fO":
+        return np.unique(y)
+    names = [name for name in map(_plain, y.tolist()) if problem_of(name) is None]
+    return np.unique(np.asarray([name for name in names if kind_of(name) == kind_of(names[0])]))
+
+
+def problem_of(name: Any) -> str | None:
+    """What is wrong with a label, if anything is."""
+    name = _plain(name)
+    if isinstance(name, float) and math.isfinite(name) and name != math.floor(name):
+        return "that is continuous: for numbers use KernelRegressor"
+    return _why_no_file_holds(name)
+
+
+def _why_no_file_holds(name: Any) -> str | None:
+    if isinstance(name, bytes):
+        return _NOT_BYTES
+    if not isinstance(name, bool | int | float | str):
+        return "a label is a number or a string"
+    if isinstance(name, float) and not math.isfinite(name):
+        return "a label is no NaN and no infinity: leave this row out"
+    if isinstance(name, int) and name.bit_length() > _LONGEST_NUMBER:
+        return f"as a number it has more than {_LONGEST_NUMBER} bits: give it as a string"
+    return None
+
+
+def shown(name: Any) -> str:
+    """A label in a message."""
+    try:
+        return repr(name)
+    except ValueError:  # Python does not write numbers of thousands of digits
+        return "a number of thousands of digits"
+
+
+def kind_of(name: Any) -> type:
+    """Whether a label is a string or a number: a model's labels are one or the other."""
+    return str if isinstance(name, str) else float
+
+
+def _plain(name: Any) -> Any:
+    if isinstance(name, np.longdouble) and name.dtype.itemsize > 8:  # Python has no such number
+        return float(name)
+    return name.item() if isinstance(name, np.generic) else name
+
+
+_NOT_BYTES = "labels that are bytes cannot be saved: decode them to strings"
+
+
+def _two_kinds(first: Any, second: Any) -> str:
+    return (
+        f"of the labels {first!r} and {second!r} one is a string and one a number: give all labels "
+        "as strings, or all as numbers"
+    )
+
+
+def _abbreviated(names: list[Any], most: int = 6) -> str:
+    listed = ", ".join(repr(name) for name in names[:most])
+    return f"{listed}, ..." if len(names) > most else listed
+
+
+def warn_of_ids(n_classes: int, n_rows: int) -> bool:
+    """Warn where nearly every row brings a class of its own; answers whether it did."""
+    if n_classes < _MANY_CLASSES or n_classes < _SHARE_OF_ROWS * n_rows:
+        return False
+    warnings.warn(
+        f"y has {n_classes:,} classes in {n_rows:,} rows, nearly one for every row: it looks like "
+        "an identifier, from which nothing can be learned. Give the column that is to be "
+        "predicted as y; for a number use KernelRegressor.",
+        stacklevel=2,
+    )
+    return True

@@ -115,7 +115,9 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
     def _target_check(self) -> Callable[[Any], str | None]:
         def problem(y: Any) -> str | None:
             try:
-                return None if math.isfinite(float(y)) else f"its target is {y!r}"
+                if not math.isfinite(float(y)):
+                    return f"its target is {y!r}"
+                return cpu.extreme_target(float(y))
             except (TypeError, ValueError):
                 return f"its target {y!r} is not a number"
 

@@ -32,6 +32,10 @@ class LabelStructure(Part):
         """How many outputs a model with these labels has."""
         return len(self.label_names())
 
+    def n_bytes(self) -> int:
+        """How much memory `to_rule` takes, more or less."""
+        return 64 * len(self.label_names())
+
     def set_params(self, **params: Any) -> "LabelStructure":
         """Change parameters by name."""
         super().set_params(**params)

@@ -26,6 +26,9 @@ class _TableStructure(LabelStructure):
     def label_names(self) -> list[Any]:
         return list(self.labels)
 
+    def n_bytes(self) -> int:
+        return 4 * 8 * len(self.labels) ** 2  # tables, and what they are made of
+
     def _rule_of(self, kernel: np.ndarray | None, distance: np.ndarray) -> Any:
         distance = np.ascontiguousarray(distance, dtype=float)
         if kernel is None:
@@ -100,8 +103,9 @@ class LabelGraph(_TableStructure):
         check_names("labels", self.labels)
         if len(self.labels) < 2:
             raise ValueError(f"labels={self.labels!r}: give at least two labels.")
+        known = set(self.labels)
         for edge in self.edges:
-            if len(edge) != 3 or edge[0] not in self.labels or edge[1] not in self.labels:
+            if len(edge) != 3 or edge[0] not in known or edge[1] not in known:
                 raise ValueError(f"edges contains {edge!r}: give (label, label, length).")
             number(f"the length of the edge {edge[:2]!r}", edge[2], above=0)
         number("time", self.time, above=0)

@@ -12,7 +12,6 @@ Numbers in parentheses are equations of the SVMD paper (JMLR 2006). The function
 that also compiles; `learn_rows` runs the very same lines without a compiler.
 """
 
-import math
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -37,8 +36,8 @@ from kernelstream.updates import Move, Row
 
 __all__ = ["Tile", "Trail", "Work", "learn_rows", "learn_tile", "new_trail", "new_work"]
 
-# A row whose step would push ||f||^2 or a coefficient's own norm past this is refused: within it no
-# score, and no product of two scores, can overflow.
+# A row whose step would push ||f||^2, a coefficient's own norm or another number of the state past
+# this is refused: within it no score, and no product of two scores, can overflow.
 LARGEST_NORM2 = 1e120
 
 
@@ -181,8 +180,10 @@ def learn_rows(model, state, tile, trail, work):
             pi = pi_of_old + keep * dot_on(active, n_active, beta, f) + cross * alpha_f
             pi += keep_v * dot_on(active, n_active, alpha, v)
             pi += k_xx * dot_on(active, n_active, alpha, beta)
-        largest = max(norm2, k_xx * alpha2, k_xx * beta2)
-        if not (largest <= LARGEST_NORM2 and math.isfinite(pi) and math.isfinite(eta)):
+        largest = max(norm2, max(k_xx, 1.0) * max(alpha2, beta2))
+        # each by itself: max() may lose a number that is NaN
+        sound = abs(pi) <= LARGEST_NORM2 and mean_loss <= LARGEST_NORM2
+        if not (largest <= LARGEST_NORM2 and sound and 0.0 < eta <= LARGEST_NORM2):
             return i
 
         # From here on the row is accepted, and the state is written.

@@ -13,13 +13,17 @@ from kernelstream.learner.state import (
     State,
     allocate,
     expansion_fields,
+    first_outputs,
     n_bytes,
+    only_nonzeros,
     resize,
     snapshot,
 )
 from kernelstream.updates import dual_fields
 
-__all__ = ["Gate", "Learner", "Model", "Parts", "build", "corrects_norms"]
+__all__ = [
+    "Gate", "Learner", "Model", "Parts", "build", "corrects_norms", "first_slots", "refuse_beyond",
+]  # fmt: skip
 
 _FIRST_SLOTS = 256  # of a budget without limit, which then doubles
 _MANY_OUTPUTS = 64  # from here on a point keeps only the coefficients that its row touched
@@ -81,11 +85,12 @@ class Learner:
     """A model that learns: rules, state, points."""
 
     model: Model
-    fields: State  # what each array of the state spans, as its part declared it
+    declared: tuple[State, State]  # `fields`, with a point's coefficients all kept or only nonzeros
     state: State
     points: Points | SparsePoints
     limit: int | None
-    n_touched: int  # the most outputs that a row touches
+    most_touched: int | None  # how many outputs a row can touch; None: any number
+    room: State | None = field(default=None, repr=False)  # the memory that `state` begins
     scratch: dict[str, Any] = field(default_factory=dict, repr=False)  # a backend's, never saved
     gate: Gate = field(default_factory=Gate, repr=False)
 
@@ -93,7 +98,7 @@ class Learner:
         """The same learner with arrays of its own; they share the working memory of learning."""
         points = self.points.first(self.n_points)
         points.memory = self.points.memory
-        return replace(self, state=snapshot(self.state), points=points, gate=Gate())
+        return replace(self, state=snapshot(self.state), points=points, room=None, gate=Gate())
 
     def __getstate__(self) -> dict[str, Any]:
         with self.gate:
@@ -104,6 +109,16 @@ class Learner:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, gate=Gate())
+
+    @property
+    def fields(self) -> State:
+        """What each array of the state spans, as its part declared it."""
+        return self.declared[_keeps_nonzeros(self.most_touched, self.n_outputs)]
+
+    @property
+    def n_touched(self) -> int:
+        """How many coefficients a point has."""
+        return _n_lines(self.most_touched, self.n_outputs)
 
     @property
     def n_points(self) -> int:
@@ -141,9 +156,31 @@ class Learner:
         return self.points.dtype
 
     def add_outputs(self, n: int) -> None:
-        """Give the model n more outputs, all zero."""
-        sizes = self.sizes(n_outputs=self.n_outputs + n)
-        self.state = resize(self.state, self.fields, sizes)
+        """Give the model n more outputs, all zero.
+
+        There is room for as many again, so that outputs that come one by one are not all copied
+        each time.
+        """
+        n_old, wanted = self.n_outputs, self.n_outputs + n
+        if _keeps_nonzeros(self.most_touched, wanted) and self.fields is self.declared[0]:
+            self._keep_nonzeros(wanted)
+            return
+        # What undoes a block, or makes room for points, leaves a state that lies elsewhere.
+        if self.room is None or self.state.intercept.b.base is not self.room.intercept.b:
+            self.room = None
+        if self.room is None or len(self.room.intercept.b) < wanted:
+            self.room = resize(self.state, self.fields, self.sizes(n_outputs=2 * wanted))
+        self.state = first_outputs(self.room, self.fields, wanted, n_old)
+
+    def _keep_nonzeros(self, n_outputs: int) -> None:
+        """Grow to so many outputs that a point keeps only the coefficients that its row touched."""
+        old = self.state
+        a, b, output = only_nonzeros(
+            old.expansion.a, old.expansion.b, _n_lines(self.most_touched, n_outputs)
+        )
+        state = old._replace(expansion=old.expansion._replace(a=a, b=b, output=output))
+        self.state = resize(state, self.declared[1], self.sizes(n_outputs=n_outputs))
+        self.room = None
 
     def make_room(self, n: int) -> None:
         """Make sure that n more points fit, where there is no limit."""
@@ -155,24 +192,27 @@ class Learner:
         """Change the number of slots to a larger one."""
         self.points.grow(n_slots)
         self.state = resize(self.state, self.fields, self.sizes(n_slots=n_slots))
+        self.room = None
 
     def sizes(self, n_outputs: int | None = None, n_slots: int | None = None) -> dict[str, int]:
         """What the axes of the state's arrays stand for, now or with other numbers."""
+        n_outputs = self.n_outputs if n_outputs is None else n_outputs
         return {
-            "outputs": self.n_outputs if n_outputs is None else n_outputs,
+            "outputs": n_outputs,
             "points": self.n_slots if n_slots is None else n_slots,
-            "touched": self.n_touched,
+            "touched": _n_lines(self.most_touched, n_outputs),
         }
 
 
 def build(
     parts: Parts, n_features: int, n_outputs: int, dtype: np.dtype, sparse: bool = False,
-    max_bytes: int | None = None, stores_gram: bool = True,
+    max_bytes: int | None = None, stores_gram: bool = True, n_slots: int | None = None,
 ) -> Learner:  # fmt: skip
     """A learner that has seen nothing yet; `sparse`: it keeps sparse rows.
 
     `stores_gram`: kernel values between points are kept where dropped points need them; otherwise
-    only where they are projected.
+    only where they are projected. `max_bytes` is the most memory that it may take; `n_slots` is how
+    many points it has room for, None: as many as the budget allows, or a few where it has no limit.
     """
     step_rule = parts.step_size.to_rule()
     intercept = Intercept(parts.fit_intercept, step_rule.initial)
@@ -186,32 +226,53 @@ def build(
         regularization=float(parts.regularization),
         loss_weight=float(parts.loss_weight),
     )
-    traced = step_rule.is_traced()
-    n_touched = _most_touched(parts, n_outputs)
-    fields = State(
-        expansion=expansion_fields(
-            traced, n_touched < n_outputs, parts.dated, parts.budget.expires()
-        ),
-        step_size=parts.step_size.state(),
-        margin=parts.margin.state(step_rule.initial),
-        intercept=intercept.state(),
-        budget=parts.budget.state(_norm_decay(parts, model) if stores_gram else None, dtype),
-        dual=dual_fields(parts.update),
+    most_touched = _most_touched(parts)
+    declared = tuple(
+        State(
+            expansion=expansion_fields(
+                step_rule.is_traced(), nonzeros, parts.dated, parts.budget.expires()
+            ),
+            step_size=parts.step_size.state(),
+            margin=parts.margin.state(step_rule.initial),
+            intercept=intercept.state(),
+            budget=parts.budget.state(_norm_decay(parts, model) if stores_gram else None, dtype),
+            dual=dual_fields(parts.update),
+        )
+        for nonzeros in (False, True)
     )
     limit = parts.budget.limit()
-    n_slots = _FIRST_SLOTS if limit is None else limit
-    sizes = {"outputs": n_outputs, "points": n_slots, "touched": n_touched}
-    needed = n_bytes(fields, sizes) + (0 if sparse else n_slots * n_features * dtype.itemsize)
-    if max_bytes is not None and needed > max_bytes:
-        raise MemoryError(f"the model would take {needed:,} bytes; max_bytes is {max_bytes:,}")
+    if n_slots is None:
+        n_slots = first_slots(limit)
+    fields = declared[_keeps_nonzeros(most_touched, n_outputs)]
+    touched = _n_lines(most_touched, n_outputs)
+    sizes = {"outputs": n_outputs, "points": n_slots, "touched": touched}
+    kept = SparsePoints if sparse else Points
+    needed = n_bytes(fields, sizes) + kept.n_bytes(n_slots, n_features, dtype)
+    refuse_beyond(max_bytes, needed, "the model")
     return Learner(
         model=model,
-        fields=fields,
+        declared=declared,  # type: ignore[arg-type]
         state=allocate(fields, sizes),
-        points=(SparsePoints if sparse else Points)(parts.kernel, n_slots, n_features, dtype),
+        points=kept(parts.kernel, n_slots, n_features, dtype),
         limit=limit,
-        n_touched=n_touched,
+        most_touched=most_touched,
     )
+
+
+def first_slots(limit: int | None, n_points: int = 0) -> int:
+    """How many points a model has room for as it begins with n points; `limit` is its budget's."""
+    if limit is not None:
+        return limit
+    return _FIRST_SLOTS if n_points <= _FIRST_SLOTS else max(n_points, 2 * _FIRST_SLOTS)
+
+
+def refuse_beyond(max_bytes: int | None, needed: int, what: str) -> None:
+    """Refuse to take more memory than is allowed, before any is taken."""
+    if max_bytes is not None and needed > max_bytes:
+        raise MemoryError(
+            f"{what} would take {needed:,} bytes; max_bytes is {max_bytes:,}. If you trust where "
+            "it comes from, allow more."
+        )
 
 
 def corrects_norms(parts: Parts, model: Model) -> bool:
@@ -233,10 +294,20 @@ def _norm_decay(parts: Parts, model: Model) -> float | None:
     return float(model.step_size.trace_decay())
 
 
-def _most_touched(parts: Parts, n_outputs: int) -> int:
-    """How many coefficients a point needs: fewer than outputs where that pays."""
-    most = parts.loss.n_touched() if hasattr(parts.loss, "n_touched") else n_outputs
-    few = n_outputs >= _MANY_OUTPUTS and 4 * most <= n_outputs
-    if few and not parts.update.touches_all() and not parts.budget.projects():
-        return int(most)
+def _most_touched(parts: Parts) -> int | None:
+    """How many outputs a row can touch; None where it may be all, or where more may follow."""
+    if parts.update.touches_all() or parts.budget.projects():
+        return None
+    return int(parts.loss.n_touched()) if hasattr(parts.loss, "n_touched") else None
+
+
+def _keeps_nonzeros(most_touched: int | None, n_outputs: int) -> bool:
+    """Whether a point keeps only the coefficients that its row touched: where that pays."""
+    return most_touched is not None and n_outputs >= _MANY_OUTPUTS and 4 * most_touched <= n_outputs
+
+
+def _n_lines(most_touched: int | None, n_outputs: int) -> int:
+    """How many coefficients a point has."""
+    if most_touched is not None and _keeps_nonzeros(most_touched, n_outputs):
+        return most_touched
     return n_outputs

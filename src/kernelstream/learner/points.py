@@ -133,6 +133,11 @@ class Points(_Rows):
         self._norm_factor = float(kernel.norm_factor)
         self._nothing = self._room_for(0)
 
+    @staticmethod
+    def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
+        """How much memory points of this size take, with the rows that are being learned."""
+        return (n_slots + STAGED_ROWS) * (n_features + 1) * dtype.itemsize
+
     def stored(self, n_points: int) -> np.ndarray:
         """A copy of the rows of the first n points."""
         return self.rows[:n_points].copy()
@@ -155,10 +160,14 @@ class Points(_Rows):
         # only now, so that an interrupt leaves the points whole
         self.rows, self.numbers, self.n_slots = rows, numbers, n_slots
 
-    def widen(self, n_features: int) -> None:
-        """Give every row more features, which are zero. (A kernel's numbers stay as they are.)"""
+    def resize_rows(self, n_features: int) -> None:
+        """Give every row more features, which are zero, or take such features away.
+
+        A kernel's numbers stay as they are.
+        """
         rows = np.zeros((len(self.rows), n_features), self.dtype)
-        rows[:, : self.n_features] = self.rows
+        common = min(n_features, self.n_features)
+        rows[:, :common] = self.rows[:, :common]
         self.rows = rows
         self._nothing = self._room_for(0)
 
@@ -220,6 +229,11 @@ class SparsePoints(_Rows):
         self.journal: list[tuple[Any, ...]] | None = None
         self.memory = Memory()
 
+    @staticmethod
+    def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
+        """How much memory points of this size take: a place for every feature (`blocks`)."""
+        return 4 * n_features
+
     def stored(self, n_points: int) -> sparse.csr_array:
         """A copy of the rows of the first n points."""
         return self.rows[:n_points].copy()
@@ -238,8 +252,8 @@ class SparsePoints(_Rows):
         """Make room for more points."""
         self.n_slots = n_slots
 
-    def widen(self, n_features: int) -> None:
-        """Give every row more features, which are zero."""
+    def resize_rows(self, n_features: int) -> None:
+        """Give every row more features, which are zero, or take such features away."""
         rows = self.rows
         pieces = rows.data, rows.indices, rows.indptr
         self.rows = sparse.csr_array(pieces, shape=(rows.shape[0], n_features))

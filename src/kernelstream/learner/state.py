@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.parts import Field
+from kernelstream.parts import LARGEST_SQUARE, Field
 
 __all__ = [
-    "LARGEST_NUMBER",
     "SMALLEST_SCALE",
     "Expansion",
     "State",
@@ -21,7 +20,9 @@ __all__ = [
     "arrays",
     "check_values",
     "copy_into",
+    "first_outputs",
     "n_bytes",
+    "only_nonzeros",
     "resize",
     "snapshot",
 ]
@@ -29,8 +30,6 @@ __all__ = [
 
 # The scalars of the decay are folded into the coefficients before they leave this range.
 SMALLEST_SCALE = 1e-60
-# Norms stay below 1e120 (`learn.LARGEST_NORM2`), and so raw coefficients below this.
-LARGEST_NUMBER = 1e125
 
 
 class Expansion(NamedTuple):
@@ -80,7 +79,7 @@ def expansion_fields(traced: bool, compact: bool, dated: bool, expires: bool = F
         scale=Field(("scale",), 0.0),
         norm2=Field((), 0.0),
         pi=Field((), 0.0),
-        size2=Field(("points",), 0.0),
+        size2=Field(("points",), 0.0, largest=LARGEST_SQUARE),
         born=Field(("points",) if dated or expires else ("none",), 0, int),
         lost=Field(() if expires else ("none",), 0.0),
         n_points=Field((), 0, int),
@@ -124,8 +123,8 @@ def check_values(state: State, fields: State, sizes: dict[str, int]) -> None:
     declared = (field for record in fields for field in record)
     sizes = {"points_and_one": sizes["points"] + 1, **sizes}
     for (name, array), field in zip(arrays(state), declared, strict=True):
-        if array.dtype.kind == "f":  # within this no product of two of them overflows
-            sound = bool((np.abs(array) <= np.float64(LARGEST_NUMBER)).all())
+        if array.dtype.kind == "f":
+            sound = bool((np.abs(array) <= np.float64(field.largest)).all())
         else:
             limit = np.inf if field.below is None else max(sizes[field.below], 1)
             sound = bool((array >= 0).all() and (array < limit).all())
@@ -145,6 +144,40 @@ def resize(state: State, fields: State, sizes: dict[str, int]) -> State:
     for old, new in zip(arrays(state), arrays(larger), strict=True):
         new[1][tuple(slice(n) for n in old[1].shape)] = old[1]
     return larger
+
+
+def first_outputs(state: State, fields: State, n_outputs: int, n_old: int) -> State:
+    """The same memory as far as the first `n_outputs`, those after the first `n_old` being new."""
+    shorter = []
+    for record, declared in zip(state, fields, strict=True):
+        arrays = []
+        for array, field in zip(record, declared, strict=True):
+            if field.axes[:1] == ("outputs",):
+                array = array[:n_outputs]
+                array[n_old:] = field.fill  # a block that was undone may have written there
+            arrays.append(array)
+        shorter.append(type(record)(*arrays))
+    return State(*shorter)
+
+
+def only_nonzeros(
+    a: np.ndarray, b: np.ndarray, n_lines: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coefficients with a line for each output as those of `n_lines` outputs, and which these are.
+
+    Answers `a`, `b` and `output` of an expansion that keeps few of many outputs (`Expansion`).
+    """
+    touched = a != 0.0
+    if b.size:
+        touched |= b != 0.0
+    if touched.sum(axis=0).max(initial=0) > n_lines:
+        raise ValueError(f"a point has coefficients for more than {n_lines} outputs")
+    order = np.argsort(~touched, axis=0, kind="stable")[:n_lines]  # lowest outputs first
+
+    def taken(lines: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(np.take_along_axis(lines, order, axis=0))
+
+    return taken(a), taken(b) if b.size else b, np.where(taken(touched), order, 0)
 
 
 def arrays(state: State) -> Iterator[tuple[str, np.ndarray]]:
