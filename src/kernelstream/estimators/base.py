@@ -339,7 +339,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
     def _fit_by_policy(self, X: Any, y: Any, sample_weight: Any) -> None:
         """`fit`, which leaves everything as it was if it fails."""
         with self._unchanged_on_error():
-            for learned in ("_learner", "_labels", "_skipped"):
+            for learned in ("_learner", "_labels", "_skipped", "_watch"):
                 self.__dict__.pop(learned, None)
             _, kept = self._by_policy(X, y, sample_weight, self._fit)
             if kept is not None and not kept.size:

@@ -104,7 +104,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     drift_score_ : float
         How far the step size has risen above its recent past: the logarithm of eta over its
         geometric mean of the last 50 rows or so. It does not depend on the units of anything. Near
-        zero: all is as it was. Above 0.3: something changed, most likely (docs/drift.md).
+        zero: all is as it was. Above 0.3: the steps were too small lately. That follows a change of
+        the stream, but chance does it too: `prequential` says what is an event (docs/drift.md).
     support_vectors_ : ndarray of shape (n_support_, n_features)
     dual_coef_ : ndarray of shape (n_outputs, n_support_)
         What each support vector brings to each score, kernels between labels included.

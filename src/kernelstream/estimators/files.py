@@ -16,6 +16,7 @@ from kernelstream import (
     updates,
 )
 from kernelstream.backends import cpu
+from kernelstream.drift import LossWatch
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.labels import Labels
 from kernelstream.learner.model import build
@@ -85,6 +86,7 @@ class Saveable(KernelEstimator):
             "dtype": learner.dtype.newbyteorder("<").str,
             "labels": None if labels is None else labels.to_json(),
             "skipped": self.__dict__.get("_skipped", {}),
+            "watch": self.__dict__.get("_watch"),
             "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
         }
         return persistence.to_bytes(header, arrays)
@@ -165,6 +167,8 @@ def rebuild(
     model._learner = learner
     if header.get("skipped"):
         model._skipped = {str(reason): int(n) for reason, n in header["skipped"].items()}
+    if header.get("watch") is not None:
+        model._watch = LossWatch.from_json(header["watch"])
     model.n_features_in_ = n_features
     if header["feature_names"]:
         names = header["feature_names"]
