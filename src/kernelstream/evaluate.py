@@ -9,6 +9,7 @@ from sklearn.utils.validation import _num_samples
 
 from kernelstream.drift import LossWatch
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
+from kernelstream.learner import predict
 from kernelstream.learner.learn import Trail
 from kernelstream.progress import progress_bar
 
@@ -124,7 +125,7 @@ def prequential(
     if declare_classes and is_classifier and not model.__sklearn_is_fitted__():
         classes = np.unique(y) if len(np.unique(y)) > 1 else None
     # A model that does not predict by its last state is asked before every row, one by one.
-    asked = is_classifier and model.predictor != "last"
+    asked = model._readout() is not predict.scores
     block = 1 if asked else _BLOCK
     # A model keeps what is known of its losses, so that streams can be cut anywhere.
     watch: LossWatch = model.__dict__.get("_watch", LossWatch())
@@ -135,11 +136,9 @@ def prequential(
         for start in range(0, n_rows, block):
             rows = slice(start, min(start + block, n_rows))
             target, some = None if y is None else y[rows], _safe_indexing(X, rows)
-            before = model._scores(some) if asked and model.__sklearn_is_fitted__() else None
+            before = _asked(model, some) if asked and model.__sklearn_is_fitted__() else {}
             found, kept = model._partial_fit(some, target, classes, keep_scores=True)
-            if before is not None:
-                found = [trail._replace(scores=before) for trail in found]
-            trails += found
+            trails += [trail._replace(**before) for trail in found]
             places = start + (np.arange(rows.stop - start) if kept is None else kept)
             learned.append(places)
             if found:
@@ -154,6 +153,17 @@ def prequential(
         raise ValueError("no row of X could be learned: there is nothing to evaluate.")
     targets = None if y is None else y[all_rows]
     return _result(model, targets, trails, all_rows, np.concatenate(events))
+
+
+def _asked(model: Any, X: Any) -> dict[str, np.ndarray]:
+    """What a model that does not predict by its last state says of a row, for its trail."""
+    try:
+        said = {"scores": model._outputs(X)}
+    except ValueError:  # a bad row, which learning treats as the model was told to
+        return {}
+    if isinstance(model, NoveltyDetector):
+        said["margin"] = np.array([model.offset_])
+    return said
 
 
 def _result(

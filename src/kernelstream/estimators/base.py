@@ -18,6 +18,7 @@ from kernelstream.budgets import Independent, Merge, Unbounded, as_budget
 from kernelstream.estimators.bad_rows import BadRowPolicy
 from kernelstream.kernels import RBF, Homogenized, Kernel, Laplacian, Normalized, as_kernel
 from kernelstream.label_kernels import LabelStructure
+from kernelstream.learner import predict
 from kernelstream.learner.lasvm import fit_lasvm
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.model import Learner, Parts, build
@@ -40,6 +41,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
 
     task: ClassVar[str]
     default_margin: ClassVar[float | Nu] = 1.0
+    predictors: ClassVar[dict[str, Any]] = {"last": predict.scores, "averaged": predict.averaged}
 
     # Parameters, declared here for the methods below; every subclass has its own __init__.
     kernel: Any
@@ -57,6 +59,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
     fit_intercept: Any
     n_epochs: Any
     random_state: Any
+    predictor: Any
     _learner: Learner
 
     def _structure(self) -> LabelStructure | None:
@@ -116,12 +119,31 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             and not self._intercept_in_kernel(),
             regularization=c,
             loss_weight=number("C", self.C, above=0),
-            dated=self._votes(),
+            dated=self._predictor(update, budget) == "voted",
+            averaged=self.predictor == "averaged",
         )
 
-    def _votes(self) -> bool:
-        """Whether predictions look at the models of the past."""
-        return False
+    def _predictor(self, update: Any, budget: Any) -> str:
+        """What predicts, if it goes with the other parts."""
+        name = one_of("predictor", self.predictor, list(type(self).predictors))
+        if name != "last" and not update.keeps_sum:
+            raise ValueError(
+                f"predictor={name!r} does not go with update={update!r}, where every row changes "
+                "old coefficients: use predictor='last', or update='explicit' or 'implicit'."
+            )
+        return name
+
+    def _readout(self) -> Any:
+        """The function that makes scores of kernel values."""
+        name = one_of("predictor", self.predictor, list(type(self).predictors))
+        learner = self.__dict__.get("_learner")
+        memory = {"averaged": "p_sum", "voted": "born"}.get(name)
+        if learner and memory and not getattr(learner.state.expansion, memory).size:
+            raise ValueError(
+                f"predictor={name!r} was set after this model had begun to learn, and its earlier "
+                "models are forgotten: set it before the first row, or use predictor='last'."
+            )
+        return type(self).predictors[name]
 
     def _margin(self, loss: str, update: Any, single_output: bool) -> Any:
         """The margin that was asked for, or the one that the update brings."""
@@ -396,6 +418,18 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             )
         X = x.reshape(1, -1)
         return sparse.csr_array(X) if learner.points.is_sparse else X
+
+    def _outputs(self, X: Any) -> np.ndarray:
+        """The scores of rows, one for every output."""
+        learner = self._fitted()
+        return cpu.scores(learner, self._rows(X), self._readout())
+
+    def _score_one(self, x: Any) -> np.ndarray:
+        """The scores of one row, of shape (outputs,)."""
+        learner = self._fitted()
+        if self.predictor == "last":
+            return cpu.score_row(learner, self._row(x))
+        return cpu.scores(learner, self._row(x), self._readout())[0]
 
     def _widen(self, n_features: int) -> None:
         """Give rows more features, which are zero in all that was learned."""

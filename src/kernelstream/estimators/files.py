@@ -21,6 +21,7 @@ from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.labels import Labels
 from kernelstream.learner.model import build
 from kernelstream.learner.points import STAGED_ROWS
+from kernelstream.learner.predict import sum_from_births
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import check_values
 from kernelstream.parts import Part, integer_at_least
@@ -35,7 +36,9 @@ _PARTS: dict[str, type[Part]] = {
     if isinstance(part, type) and issubclass(part, Part) and name in module.__all__
 }
 _FUNCTION = "a function"
-_LATER = {"expansion.born"}  # arrays that the first files did not have
+# arrays that the first files did not have
+_LATER = {"expansion.born", "expansion.past", "expansion.p_sum", "expansion.b_sum",
+          "expansion.margin_sum"}  # fmt: skip
 MAX_BYTES = 2**34
 
 
@@ -147,11 +150,13 @@ def rebuild(
     if n_slots > learner.n_slots:
         learner.resize_slots(n_slots)
     for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
-        if name in _LATER and name not in arrays and array.size == 0:
-            continue  # the file is older, and its model has no use for it
+        if name in _LATER and (name not in arrays or array.size == 0):
+            continue  # the file is older, or its model has no use for it
         saved = arrays[name]
         sizes = zip(axes, saved.shape, strict=True)
         array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved
+    if learner.state.expansion.past.size and "expansion.past" not in arrays:
+        sum_from_births(learner.state, arrays["expansion.born"])  # of an averaged perceptron
     check_values(learner.state, learner.fields, learner.sizes())
     n, numbers = learner.n_points, arrays["numbers"].copy()
     if rows.shape != (n, n_features) or n > learner.n_slots or numbers.shape != (n,):

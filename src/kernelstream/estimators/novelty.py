@@ -9,6 +9,7 @@ from kernelstream.backends import cpu
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.files import Saveable
 from kernelstream.learner.learn import Trail
+from kernelstream.learner.predict import averaged_margin
 from kernelstream.margins import Nu
 
 __all__ = ["NoveltyDetector"]
@@ -31,11 +32,15 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         Short for ``margin=Nu(nu)``: the share of alarms.
     step_size, update, budget, C, regularization, n_epochs, random_state, on_bad_row
         As in `KernelClassifier`.
+    predictor : {"last", "averaged"}, default="last"
+        What predicts: the model as it is now, or the average of all models so far, as in
+        `KernelClassifier`; the threshold is then the average of theirs.
 
     Attributes
     ----------
     offset_ : float
-        The threshold, which is the margin: ``decision_function = score_samples - offset_``.
+        The threshold, which is the margin: ``decision_function = score_samples - offset_``. With
+        ``predictor="averaged"`` it is the average margin of all models so far.
     n_seen_, step_size_, drift_score_, margin_, support_vectors_, dual_coef_, n_support_, kernel_
         As in `KernelClassifier`, with a single output.
 
@@ -69,6 +74,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         regularization: float | None = None,
         n_epochs: int = 1,
         random_state: Any = None,
+        predictor: str = "last",
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -85,6 +91,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         self.regularization = regularization
         self.n_epochs = n_epochs
         self.random_state = random_state
+        self.predictor = predictor
         self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
@@ -169,8 +176,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        learner = self._fitted()
-        return cpu.scores(learner, self._rows(X))[:, 0]
+        return self._outputs(X)[:, 0]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The score beyond the threshold: negative for an alarm.
@@ -209,7 +215,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         float
         """
-        return float(cpu.score_row(self._fitted(), self._row(x))[0])
+        return float(self._score_one(x)[0])
 
     def predict_one(self, x: np.ndarray) -> int:
         """+1 or -1 for one row, without the overhead of `predict`.
@@ -222,9 +228,12 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         int
         """
-        return 1 if self.score_one(x) >= self.margin_ else -1
+        return 1 if self.score_one(x) >= self.offset_ else -1
 
     @property
     def offset_(self) -> float:
         """The threshold on `score_samples` below which a row is an alarm."""
+        if self.predictor == "averaged":
+            self._readout()
+            return averaged_margin(self._fitted().state)
         return self.margin_

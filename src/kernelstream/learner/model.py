@@ -44,6 +44,7 @@ class Parts:
     regularization: float
     loss_weight: float
     dated: bool = False  # whether it is known when each point came
+    averaged: bool = False  # whether the sum of all models is kept
 
 
 @dataclass(eq=False)
@@ -135,7 +136,7 @@ def build(
     traced = step_rule.is_traced()
     n_touched = _most_touched(parts, n_outputs)
     fields = State(
-        expansion=expansion_fields(traced, n_touched < n_outputs, parts.dated),
+        expansion=expansion_fields(traced, n_touched < n_outputs, parts.dated, parts.averaged),
         step_size=parts.step_size.state(),
         margin=parts.margin.state(step_rule.initial),
         intercept=intercept.state(),
