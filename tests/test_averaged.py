@@ -160,6 +160,7 @@ def some(y, rows):
     return None if y is None else y[rows]
 
 
+@pytest.mark.filterwarnings("ignore:predictor='averaged' with budget")
 @pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("kind", MODELS)
 def test_an_estimator_predicts_by_the_mean_of_its_past(kind, tmp_path):
@@ -181,6 +182,7 @@ def test_an_estimator_predicts_by_the_mean_of_its_past(kind, tmp_path):
     assert [averaged.predict_one(x) for x in TEST] == pytest.approx(averaged.predict(TEST).tolist())
 
 
+@pytest.mark.filterwarnings("ignore:predictor='averaged' with budget")
 @pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("kind", MODELS)
 def test_evaluation_asks_the_average_before_every_row(kind):
@@ -198,7 +200,7 @@ def test_evaluation_asks_the_average_before_every_row(kind):
 def test_bad_rows_are_skipped_where_the_average_is_asked():
     bad = X[:30].copy()
     bad[7, 1] = np.nan
-    model = ks.KernelRegressor(predictor="averaged", on_bad_row="skip")
+    model = ks.KernelRegressor(predictor="averaged", on_bad_row="skip", budget=None)
     result = ks.prequential(model, bad, SIGNAL[:30])
     assert model.n_skipped_ == 1
     assert 7 not in result.rows
@@ -280,6 +282,16 @@ def test_what_does_not_go_together_is_said(make, message):
         make().fit(X, SIGNAL > 0)
 
 
+@pytest.mark.parametrize("make", [ks.KernelRegressor, ks.NoveltyDetector])
+@pytest.mark.usefixtures("without_compiler")
+def test_a_budget_that_drops_points_is_warned_of(make):
+    with pytest.warns(UserWarning, match="leaves with it") as caught:
+        make(budget=9, predictor="averaged").partial_fit(X[:5], SIGNAL[:5])
+    assert caught[0].filename == __file__
+    make(budget=LeastLoss(9), predictor="averaged").partial_fit(X[:5], SIGNAL[:5])
+    make(budget=None, predictor="averaged").partial_fit(X[:5], SIGNAL[:5])
+
+
 @pytest.mark.usefixtures("without_compiler")
 def test_it_must_be_chosen_before_the_first_row():
     model = ks.KernelRegressor().partial_fit(X[:5], SIGNAL[:5])
@@ -291,6 +303,7 @@ def test_it_must_be_chosen_before_the_first_row():
 
 
 @pytest.mark.parametrize("budget", [OldestOut(9), SmallestOut(9), LeastLoss(9), Merge(9), None])
+@pytest.mark.filterwarnings("ignore:predictor='averaged' with budget")
 @pytest.mark.usefixtures("without_compiler")
 def test_a_refused_row_leaves_the_sum_as_it_was(budget):
     model = ks.KernelRegressor(gamma=0.5, budget=budget, predictor="averaged")

@@ -1,6 +1,7 @@
 """What the three estimators share: parameters to parts, rows to the backend, state to read."""
 
 import math
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar
@@ -248,6 +249,14 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             raise ValueError(
                 f"budget={parts.budget!r} does not go with sparse rows: a point between two others "
                 "would fill up. Use LeastLoss, or give dense rows."
+            )
+        drops = parts.budget.limit() is not None and not parts.budget.projects()
+        if parts.averaged and drops and self.task != "classification":
+            warnings.warn(
+                f"predictor='averaged' with budget={parts.budget!r}: what a dropped point brought "
+                "to the average leaves with it, and predictions shrink to zero once many are "
+                "dropped. Use LeastLoss, Merge or None as budget.",
+                stacklevel=7,  # whoever calls partial_fit
             )
         self._learner = build(parts, X.shape[1], n_outputs, X.dtype, is_sparse)
 

@@ -85,8 +85,9 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         after a row (the end of section 3.2 of the ILK paper); or their vote, each counting as often
         as it stood (Freund and Schapire, 1999). Learning is the same. The average goes with every
         explicit or implicit update, costs a number per coefficient and takes no longer; what a
-        point brought to it leaves with the point where the budget drops it. A vote needs updates
-        that change no old coefficient, as the perceptron's: ``regularization=0``.
+        point brought to it leaves with the point where the budget drops it, so let nothing be
+        dropped (``budget=None``) or what goes be handed on (`LeastLoss`, `Merge`). A vote needs
+        updates that change no old coefficient, as the perceptron's: ``regularization=0``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
         would overflow, a target that is none). "raise": an error, and the whole block is as if it
