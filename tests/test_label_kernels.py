@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.base import clone
 
+import kernelstream as ks
 from kernelstream.label_kernels import LabelGraph, LabelMatrix, Taxonomy
 
 from .structures import STRUCTURES
@@ -97,7 +98,13 @@ def test_a_taxonomy_can_be_made_in_many_ways():
         (lambda: Taxonomy(("a", "b"), (-1,)), "give one each"),
         (lambda: LabelGraph.from_edges([(0, 1), (2, 3)]).to_rule(), "no path from 0 to 2"),
         (lambda: LabelGraph.from_edges([(0, 1, -1.0)]), r"length of the edge \(0, 1\)=-1.0"),
-        (lambda: LabelGraph.from_edges([(0,)]), "give .label, label."),
+        (lambda: LabelGraph.from_edges([(0,)]), "give .node, node."),
+        (lambda: LabelGraph.from_edges([(0, 1), (1, 2)], labels=[0, 7]), "7 is in no edge"),
+        (lambda: LabelGraph.from_edges([("a", "b")], labels=["a"]), "at least two labels"),
+        (
+            lambda: LabelGraph.from_edges([(0, "x"), (1, "y")], labels=[0, 1]).to_rule(),
+            "no path from 0 to 1",
+        ),
         (lambda: LabelGraph.from_edges([(0, 1)], kernel="heat"), "kernel='heat' is unknown"),
         (lambda: LabelGraph.from_scipy(sparse.eye_array(3), labels=["a"]), "labels has 1 names"),
         (lambda: LabelMatrix([0, 1], kernel=np.array([[0, 1.0], [1, 0]])), "eigenvalue -1"),
@@ -144,6 +151,60 @@ def test_the_diffusion_kernel_is_the_exponential_of_the_laplacian():
     np.testing.assert_allclose(made.kernel_matrix(), expected, atol=1e-12)
     given = LabelGraph.from_edges([(0, 1, 2.0), (1, 2, 1.0)], kernel=expected)
     np.testing.assert_allclose(given.kernel_matrix(), expected, atol=1e-12)
+
+
+@given(trees())
+def test_nodes_that_are_no_labels_connect_labels(parents):
+    """A tree as a graph, edges of 1/2 and leaves as labels: the taxonomy's distances (62), (25)."""
+    tree = Taxonomy.from_parents(parents)
+    edges = [(child, parent, 0.5) for child, parent in enumerate(parents) if parent >= 0]
+    graph = LabelGraph.from_edges(edges, labels=tree.label_names())
+    assert graph.label_names() == tree.label_names()
+    assert graph.n_outputs() == len(tree.label_names())
+    np.testing.assert_allclose(graph.distance_matrix(), tree.distance_matrix())
+    np.testing.assert_array_equal(graph.kernel_matrix(), np.eye(graph.n_outputs()))
+
+
+def test_diffusion_flows_through_nodes_that_are_no_labels():
+    edges = [("a", "hub"), ("b", "hub", 2.0), ("hub", "c"), ("c", "d")]
+    for labels in (["d", "a", "b"], np.array(["a", "c"])):
+        part = LabelGraph.from_edges(edges, "diffusion", 0.7, labels=labels)
+        whole = LabelGraph.from_edges(edges, "diffusion", 0.7)
+        at = whole.codes(labels)
+        np.testing.assert_allclose(
+            part.kernel_matrix(), whole.kernel_matrix()[np.ix_(at, at)], atol=1e-12
+        )
+        np.testing.assert_allclose(part.distance_matrix(), whole.distance_matrix()[np.ix_(at, at)])
+    assert repr(part) == "<LabelGraph of 2 labels and 3 other nodes>"
+    assert clone(part) == part
+    with pytest.raises(ValueError, match="label 'hub' is unknown"):
+        part.codes(["hub"])
+
+
+def test_every_way_to_a_graph_can_leave_nodes_without_a_label():
+    graph = nx.Graph()
+    graph.add_weighted_edges_from([("a", "hub", 1.0), ("hub", "c", 2.0), ("a", "c", 5.0)])
+    for made in (
+        LabelGraph.from_networkx(graph, labels=["a", "c"]),
+        LabelGraph.from_edges(graph.edges(data="weight"), labels="ac"),
+        LabelGraph.from_scipy(nx.to_scipy_sparse_array(graph), labels=["a", None, "c"]),
+    ):
+        assert made.label_names() == ["a", "c"]
+        np.testing.assert_allclose(made.distance_matrix(), [[0, 3], [3, 0]])
+
+
+def test_a_star_of_labels_is_plain_labels(tmp_path):
+    """Section 4 of the paper: a hub with edges of 1/2 makes (25) the multiclass loss (16)."""
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    y = np.digitize(X[:, 0] * X[:, 1], [-0.2, 0.2])
+    star = LabelGraph.from_edges([("hub", k, 0.5) for k in range(3)], labels=range(3))
+    model = ks.KernelClassifier(label_structure=star, step_size=0.1).partial_fit(X, y)
+    flat = ks.KernelClassifier(step_size=0.1).partial_fit(X, y, classes=[0, 1, 2])
+    np.testing.assert_allclose(model.decision_function(X), flat.decision_function(X), atol=1e-12)
+    model.save(tmp_path / "model.ks")
+    twin = ks.load(tmp_path / "model.ks")
+    assert twin.label_structure == star
+    np.testing.assert_array_equal(twin.predict(X), model.predict(X))
 
 
 def test_a_singular_kernel_is_allowed():

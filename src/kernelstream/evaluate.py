@@ -7,16 +7,16 @@ import numpy as np
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from kernelstream.drift import LossWatch
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
 from kernelstream.estimators.labels import as_written, sound_labels, warn_of_ids
+from kernelstream.learner import predict
 from kernelstream.learner.learn import Trail
 from kernelstream.progress import progress_bar
 
-__all__ = ["PrequentialResult", "drift_events", "prequential"]
+__all__ = ["PrequentialResult", "prequential"]
 
 _BLOCK = 1000
-_ALARM = 0.3  # of the drift score: the step size has risen by a third
-_YOUNG = 200  # rows
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,9 @@ class PrequentialResult:
     drift_scores : ndarray
         How far the step size had risen above its recent past, `drift_score_` after each row.
     events : ndarray
-        Rows at which the stream changed, as far as the step size tells: where the drift score rises
-        above 0.3, the first 200 rows of a model's life left out.
+        Rows at which the stream had changed: the loss had risen above its mean over the last 300
+        rows or so by more than chance explains (`kernelstream.drift`, docs/drift.md). Without a
+        change there is at most one in 10,000 rows on average. The first 200 rows are left out.
     margins : ndarray
         The margin at the row.
     n_support : ndarray
@@ -127,50 +128,50 @@ def prequential(
         warn_of_ids(len(classes), n_rows)
         classes = classes if len(classes) > 1 else None
     # A model that does not predict by its last state is asked before every row, one by one.
-    asked = is_classifier and model.predictor != "last"
+    asked = model._readout() is not predict.scores
     block = 1 if asked else _BLOCK
-    fitted = model.__sklearn_is_fitted__()
-    n_seen, armed = (model.n_seen_, model.drift_score_ < _ALARM) if fitted else (0, True)
+    # A model keeps what is known of its losses, so that streams can be cut anywhere.
+    watch: LossWatch = model.__dict__.get("_watch", LossWatch())
     trails: list[Trail] = []
     learned: list[np.ndarray] = []
+    events: list[np.ndarray] = []
     with progress_bar(n_rows, type(model).__name__, progress) as show:
         for start in range(0, n_rows, block):
             rows = slice(start, min(start + block, n_rows))
             target, some = None if y is None else y[rows], _safe_indexing(X, rows)
-            before = model._scores(some)[0] if asked and model.__sklearn_is_fitted__() else None
+            before = _asked(model, some) if asked and model.__sklearn_is_fitted__() else {}
             found, kept = model._partial_fit(some, target, classes, keep_scores=True)
-            if before is not None:
-                found = [trail._replace(scores=before) for trail in found]
-            trails += found
-            learned.append(start + (np.arange(rows.stop - start) if kept is None else kept))
+            trails += [trail._replace(**before) for trail in found]
+            places = start + (np.arange(rows.stop - start) if kept is None else kept)
+            learned.append(places)
+            if found:
+                watch, at = watch.look(np.concatenate([trail.loss for trail in found]))
+                model._watch = watch
+                events.append(places[at])
             if model.__sklearn_is_fitted__():
                 classes = None
             show(rows.stop)
     all_rows = np.concatenate(learned)
     if not all_rows.size:
         raise ValueError("no row of X could be learned: there is nothing to evaluate.")
-    return _result(model, None if y is None else y[all_rows], trails, all_rows, (n_seen, armed))
+    targets = None if y is None else y[all_rows]
+    return _result(model, targets, trails, all_rows, np.concatenate(events))
 
 
-def drift_events(scores: np.ndarray, n_seen: int, armed: bool = True) -> np.ndarray:
-    """Where drift scores rise above the alarm level, having been well below it in between.
-
-    `n_seen` is how many rows the model had learned before: while it is young its step size moves
-    for other reasons. `armed` is whether the scores before were well below the level.
-    """
-    events = []
-    for i, score in enumerate(scores.tolist()):
-        if score < _ALARM / 2:
-            armed = True
-        elif armed and score > _ALARM:
-            armed = False
-            if n_seen + i >= _YOUNG:
-                events.append(i)
-    return np.array(events, dtype=np.int64)
+def _asked(model: Any, X: Any) -> dict[str, np.ndarray]:
+    """What a model that does not predict by its last state says of a row, for its trail."""
+    try:
+        with model._reading() as learner:
+            said = {"scores": model._outputs(learner, X)}
+    except ValueError:  # a bad row, which learning treats as the model was told to
+        return {}
+    if isinstance(model, NoveltyDetector):
+        said["margin"] = np.array([model.offset_])
+    return said
 
 
 def _result(
-    model: Any, y: Any, trails: list[Trail], rows: np.ndarray, before: tuple[int, bool]
+    model: Any, y: Any, trails: list[Trail], rows: np.ndarray, events: np.ndarray
 ) -> PrequentialResult:
     found = [model._per_label(trail.scores) for trail in trails]
     width = max(piece.shape[1] for piece in found)
@@ -179,7 +180,6 @@ def _result(
     for piece in found:
         scores[start : start + len(piece), : piece.shape[1]] = piece
         start += len(piece)
-    drift = np.concatenate([trail.drift for trail in trails])
     margins = np.concatenate([trail.margin for trail in trails])
     if isinstance(model, KernelClassifier):
         winners = model._labels.predicted(np.where(np.isnan(scores), -np.inf, scores))
@@ -196,8 +196,8 @@ def _result(
         scores=scores[:, 0] if width == 1 else scores,
         losses=np.concatenate([trail.loss for trail in trails]),
         step_sizes=np.concatenate([trail.eta for trail in trails]),
-        drift_scores=drift,
-        events=rows[drift_events(drift, *before)],
+        drift_scores=np.concatenate([trail.drift for trail in trails]),
+        events=events,
         margins=margins,
         n_support=np.concatenate([trail.n_points for trail in trails]),
         errors=errors,

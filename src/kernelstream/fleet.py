@@ -100,6 +100,11 @@ class Fleet:
             raise ValueError(
                 f"preset={preset!r} fits a dictionary, which a fleet cannot: choose another preset."
             )
+        if self._prototype.predictor != "last":
+            raise ValueError(
+                f"predictor={self._prototype.predictor!r}: the models of a fleet predict by their "
+                "last state; choose another preset, or leave predictor out."
+            )
         self._n_asked = integer_at_least("n_models", n_models, 0)
         self._labels: Labels | None = None
         self._models: backend.Models | None = None

@@ -219,6 +219,7 @@ class _Update(Part):
     brings_margin = False  # and then has no regularization, intercept and step size but its own
     revisits_rows = False  # each has a coefficient of its own, in several passes: `fit` only
     only_loss: str | None = None  # the one that it goes with, in classification
+    keeps_sum = True  # whether the sum of all models can be kept: old coefficients only shrink
 
     def touches_all(self) -> bool:
         return False
@@ -348,6 +349,8 @@ class Dual(_Update):
     >>> Dual()
     Dual(box=None, direction='newton', step=None)
     """
+
+    keeps_sum = False
 
     def __init__(
         self, direction: str = "newton", step: float | None = None, box: float | None = None
@@ -481,6 +484,7 @@ class Adatron(_Update):
 
     revisits_rows = True
     only_loss = "hinge"
+    keeps_sum = False
 
     def touches_all(self) -> bool:
         return True
@@ -519,6 +523,7 @@ class LASVM(_Update):
 
     revisits_rows = True
     only_loss = "hinge"
+    keeps_sum = False
 
     def __init__(self, tolerance: float = 0.001, cache_mb: float = 256):
         self.tolerance = tolerance

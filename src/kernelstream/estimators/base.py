@@ -2,6 +2,7 @@
 
 import math
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeVar
@@ -20,6 +21,7 @@ from kernelstream.compiled import as_argument
 from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
 from kernelstream.kernels import RBF, Homogenized, Kernel, Laplacian, Normalized, as_kernel
 from kernelstream.label_kernels import LabelStructure
+from kernelstream.learner import predict
 from kernelstream.learner.lasvm import fit_lasvm
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.model import Learner, Parts, build
@@ -44,6 +46,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
 
     task: ClassVar[str]
     default_margin: ClassVar[float | Nu] = 1.0
+    predictors: ClassVar[dict[str, Any]] = {"last": predict.scores, "averaged": predict.averaged}
 
     # Parameters, declared here for the methods below; every subclass has its own __init__.
     kernel: Any
@@ -61,6 +64,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
     fit_intercept: Any
     n_epochs: Any
     random_state: Any
+    predictor: Any
     _learner: Learner
 
     def _structure(self) -> LabelStructure | None:
@@ -120,12 +124,31 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             and not self._intercept_in_kernel(),
             regularization=c,
             loss_weight=number("C", self.C, above=0),
-            dated=self._votes(),
+            dated=self._predictor(update, budget) == "voted",
+            averaged=self.predictor == "averaged",
         )
 
-    def _votes(self) -> bool:
-        """Whether predictions look at the models of the past."""
-        return False
+    def _predictor(self, update: Any, budget: Any) -> str:
+        """What predicts, if it goes with the other parts."""
+        name = one_of("predictor", self.predictor, list(type(self).predictors))
+        if name != "last" and not update.keeps_sum:
+            raise ValueError(
+                f"predictor={name!r} does not go with update={update!r}, where every row changes "
+                "old coefficients: use predictor='last', or update='explicit' or 'implicit'."
+            )
+        return name
+
+    def _readout(self) -> Any:
+        """The function that makes scores of kernel values."""
+        name = one_of("predictor", self.predictor, list(type(self).predictors))
+        learner = self.__dict__.get("_learner")
+        memory = {"averaged": "p_sum", "voted": "born"}.get(name)
+        if learner and memory and not getattr(learner.state.expansion, memory).size:
+            raise ValueError(
+                f"predictor={name!r} was set after this model had begun to learn, and its earlier "
+                "models are forgotten: set it before the first row, or use predictor='last'."
+            )
+        return type(self).predictors[name]
 
     def _margin(self, loss: str, update: Any, single_output: bool) -> Any:
         """The margin that was asked for, or the one that the update brings."""
@@ -230,6 +253,14 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             raise ValueError(
                 f"budget={parts.budget!r} does not go with sparse rows: a point between two others "
                 "would fill up. Use LeastLoss, or give dense rows."
+            )
+        drops = parts.budget.limit() is not None and not parts.budget.projects()
+        if parts.averaged and drops and self.task != "classification":
+            warnings.warn(
+                f"predictor='averaged' with budget={parts.budget!r}: what a dropped point brought "
+                "to the average leaves with it, and predictions shrink to zero once many are "
+                "dropped. Use LeastLoss, Merge or None as budget.",
+                stacklevel=7,  # whoever calls partial_fit
             )
         self._learner = build(parts, X.shape[1], n_outputs, X.dtype, is_sparse)
 
@@ -401,7 +432,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         """`fit`, which leaves everything as it was if it fails."""
         with self._turn:
             draft = self._draft()
-            for learned in ("_learner", "_labels", "_skipped"):
+            for learned in ("_learner", "_labels", "_skipped", "_watch"):
                 draft.__dict__.pop(learned, None)
             _, kept = draft._by_policy(X, y, sample_weight, draft._fit)
             if kept is not None and not kept.size:
@@ -463,6 +494,16 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             )
         X = x.reshape(1, -1)
         return sparse.csr_array(X) if learner.points.is_sparse else X
+
+    def _outputs(self, learner: Learner, X: Any) -> np.ndarray:
+        """The scores of rows, one for every output."""
+        return cpu.scores(learner, self._rows(X), self._readout())
+
+    def _outputs_of_one(self, learner: Learner, x: Any) -> np.ndarray:
+        """The scores of one row, of shape (outputs,)."""
+        if self.predictor == "last":
+            return cpu.score_row(learner, self._row(x))
+        return cpu.scores(learner, self._row(x), self._readout())[0]
 
     def _widen(self, n_features: int) -> None:
         """Give rows more features, which are zero in all that was learned; or take those away."""

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from kernelstream.backends import cpu
-from kernelstream.budgets import as_budget
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.labels import (
@@ -26,7 +25,7 @@ from kernelstream.estimators.labels import (
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner import predict
 from kernelstream.learner.learn import Trail
-from kernelstream.parts import integer_at_least, one_of
+from kernelstream.parts import integer_at_least
 from kernelstream.updates import Explicit
 
 __all__ = ["KernelClassifier"]
@@ -91,9 +90,12 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         None: `fit` takes the rows in the order given, as a stream. Otherwise it shuffles them in
         every pass. `partial_fit` never shuffles.
     predictor : {"last", "averaged", "voted"}, default="last"
-        What predicts: the model as it is now; the average of all models so far; or their vote, each
-        counting as often as it stood (Freund and Schapire, 1999). Every model that there was is
-        remembered by when its points came, so that a prediction takes the time of the last's. For
+        What predicts: the model as it is now; the average of all models so far, each as it was
+        after a row (the end of section 3.2 of the ILK paper); or their vote, each counting as often
+        as it stood (Freund and Schapire, 1999). Learning is the same. The average goes with every
+        explicit or implicit update, costs a number per coefficient and takes no longer; what a
+        point brought to it leaves with the point where the budget drops it, so let nothing be
+        dropped (``budget=None``) or what goes be handed on (`LeastLoss`, `Merge`). A vote needs
         updates that change no old coefficient, as the perceptron's: ``regularization=0``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
@@ -113,7 +115,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     drift_score_ : float
         How far the step size has risen above its recent past: the logarithm of eta over its
         geometric mean of the last 50 rows or so. It does not depend on the units of anything. Near
-        zero: all is as it was. Above 0.3: something changed, most likely (docs/drift.md).
+        zero: all is as it was. Above 0.3: the steps were too small lately. That follows a change of
+        the stream, but chance does it too: `prequential` says what is an event (docs/drift.md).
     support_vectors_ : ndarray of shape (n_support_, n_features)
     dual_coef_ : ndarray of shape (n_outputs, n_support_)
         What each support vector brings to each score, kernels between labels included.
@@ -155,6 +158,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     """
 
     task = "classification"
+    predictors: ClassVar[dict[str, Any]] = {**KernelEstimator.predictors, "voted": predict.votes}
     _labels: Labels
 
     def __init__(
@@ -399,10 +403,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         """
         reading = self._reading()
         with reading as learner:
-            if self.predictor == "last":
-                scores = cpu.score_row(learner, self._row(x))
-            else:
-                scores = cpu.scores(learner, self._row(x), self._readout())[0]
+            scores = self._outputs_of_one(learner, x)
         if self.label_structure is not None:
             scores = self._per_label(scores[None])[0]
         names = reading.labels.names
@@ -430,18 +431,12 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         """The scores of every label, and the labels they belong to."""
         reading = self._reading()
         with reading as learner:
-            scores = cpu.scores(learner, self._rows(X), self._readout())
+            scores = self._outputs(learner, X)
         return self._per_label(scores), reading.labels
 
-    def _readout(self) -> Any:
-        return {"last": predict.scores, "averaged": predict.averaged, "voted": predict.votes}[
-            one_of("predictor", self.predictor, ["last", "averaged", "voted"])
-        ]
-
-    def _votes(self) -> bool:
-        readout = self._readout()
-        if readout is predict.scores:
-            return False
+    def _predictor(self, update: Any, budget: Any) -> str:
+        if self.predictor != "voted":
+            return super()._predictor(update, budget)
         if not (isinstance(self.update, str | Explicit) and self.update != "implicit"):
             raise ValueError(
                 f"predictor={self.predictor!r} does not go with update={self.update!r}: old "
@@ -454,12 +449,12 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
                 f"predictor={self.predictor!r} needs regularization=0 and no intercept, so that "
                 "old coefficients stay as they are."
             )
-        if as_budget(self.budget).projects():
+        if budget.projects():
             raise ValueError(
                 f"predictor={self.predictor!r} does not go with budget={self.budget!r}, which "
                 "changes old coefficients: use None, OldestOut or SmallestOut."
             )
-        return True
+        return "voted"
 
     def top_k(self, X: Any, k: int) -> np.ndarray:
         """The k most likely labels of each row, the best first.

@@ -16,11 +16,13 @@ from kernelstream import (
     updates,
 )
 from kernelstream.backends import cpu
+from kernelstream.drift import LossWatch
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.labels import Labels
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.model import Learner, build, first_slots, refuse_beyond
 from kernelstream.learner.points import STAGED_ROWS
+from kernelstream.learner.predict import sum_from_births
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import check_values, only_nonzeros
 from kernelstream.parts import Part, integer_at_least, one_of
@@ -51,7 +53,10 @@ _FUNCTION = "a function"
 _LATER = {
     "expansion.born", "expansion.lost", "budget.queue", "budget.spare", "budget.diagonal",
 }  # fmt: skip
-_LATER_FROM_NOTHING = {"budget.n_spare", "budget.since"}
+_LATER_FROM_NOTHING = {
+    "budget.n_spare", "budget.since", "expansion.past", "expansion.p_sum", "expansion.b_sum",
+    "expansion.margin_sum",
+}  # fmt: skip
 _ALWAYS_ALLOWED = 2**30
 
 
@@ -99,6 +104,7 @@ class Saveable(KernelEstimator):
             "dtype": learner.dtype.newbyteorder("<").str,
             "labels": None if labels is None else labels.to_json(),
             "skipped": self.__dict__.get("_skipped", {}),
+            "watch": self.__dict__.get("_watch"),
             "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
         }
         return persistence.to_bytes(header, arrays)
@@ -180,6 +186,8 @@ def rebuild(
     model._learner = learner
     if header.get("skipped"):
         model._skipped = {str(reason): int(n) for reason, n in header["skipped"].items()}
+    if header.get("watch") is not None:
+        model._watch = LossWatch.from_json(header["watch"])
     model.n_features_in_ = n_features
     if header["feature_names"]:
         names = header["feature_names"]
@@ -211,11 +219,13 @@ def _fill(learner: Learner, arrays: dict[str, np.ndarray]) -> None:
         few = only_nonzeros(arrays["expansion.a"], arrays["expansion.b"], learner.n_touched)
         arrays.update(zip(("expansion.a", "expansion.b", "expansion.output"), few, strict=True))
     for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
-        if name not in arrays and may_lack(name, array):
+        if may_lack(name, array) and (name not in arrays or array.size == 0):
             continue
         saved = arrays[name]
         sizes = zip(axes, saved.shape, strict=True)
         array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved
+    if learner.state.expansion.past.size and "expansion.past" not in arrays:
+        sum_from_births(learner.state, arrays["expansion.born"])  # of an averaged perceptron
     check_values(learner.state, learner.fields, learner.sizes())
 
 

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from kernelstream.backends import cpu
 from kernelstream.estimators.base import KernelEstimator
 from kernelstream.estimators.files import Saveable
 from kernelstream.learner.learn import Trail
+from kernelstream.learner.model import Learner
+from kernelstream.learner.predict import averaged_margin
 from kernelstream.margins import Nu
 
 __all__ = ["NoveltyDetector"]
@@ -31,11 +32,15 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         Short for ``margin=Nu(nu)``: the share of alarms.
     step_size, update, budget, C, regularization, n_epochs, random_state, on_bad_row
         As in `KernelClassifier`.
+    predictor : {"last", "averaged"}, default="last"
+        What predicts: the model as it is now, or the average of all models so far, as in
+        `KernelClassifier`; the threshold is then the average of theirs.
 
     Attributes
     ----------
     offset_ : float
-        The threshold, which is the margin: ``decision_function = score_samples - offset_``.
+        The threshold, which is the margin: ``decision_function = score_samples - offset_``. With
+        ``predictor="averaged"`` it is the average margin of all models so far.
     n_seen_, step_size_, drift_score_, margin_, support_vectors_, dual_coef_, n_support_, kernel_
         As in `KernelClassifier`, with a single output.
 
@@ -69,6 +74,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         regularization: float | None = None,
         n_epochs: int = 1,
         random_state: Any = None,
+        predictor: str = "last",
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -85,6 +91,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         self.regularization = regularization
         self.n_epochs = n_epochs
         self.random_state = random_state
+        self.predictor = predictor
         self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
@@ -170,7 +177,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         ndarray of shape (n_samples,)
         """
         with self._reading() as learner:
-            return cpu.scores(learner, self._rows(X))[:, 0]
+            return self._outputs(learner, X)[:, 0]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The score beyond the threshold: negative for an alarm.
@@ -184,8 +191,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         ndarray of shape (n_samples,)
         """
         with self._reading() as learner:  # scores and threshold of the same moment
-            scores = cpu.scores(learner, self._rows(X))[:, 0]
-            return scores - float(learner.state.margin.epsilon[0])
+            return self._outputs(learner, X)[:, 0] - self._threshold(learner)
 
     def predict(self, X: Any) -> np.ndarray:
         """+1 for a familiar row, -1 for an alarm.
@@ -212,7 +218,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         float
         """
         with self._reading() as learner:
-            return float(cpu.score_row(learner, self._row(x))[0])
+            return float(self._outputs_of_one(learner, x)[0])
 
     def predict_one(self, x: np.ndarray) -> int:
         """+1 or -1 for one row, without the overhead of `predict`.
@@ -226,10 +232,16 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         int
         """
         with self._reading() as learner:
-            score = cpu.score_row(learner, self._row(x))[0]
-            return 1 if score >= learner.state.margin.epsilon[0] else -1
+            return 1 if self._outputs_of_one(learner, x)[0] >= self._threshold(learner) else -1
+
+    def _threshold(self, learner: Learner) -> float:
+        if self.predictor == "averaged":
+            self._readout()
+            return averaged_margin(learner.state)
+        return float(learner.state.margin.epsilon[0])
 
     @property
     def offset_(self) -> float:
         """The threshold on `score_samples` below which a row is an alarm."""
-        return self.margin_
+        with self._reading() as learner:
+            return self._threshold(learner)

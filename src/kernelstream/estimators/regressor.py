@@ -32,6 +32,9 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         "smd" is ``SMD(meta=0.03, normalized=True)`` here, which does not depend on the units of y.
     update, budget, C, regularization, fit_intercept, n_epochs, random_state
         As in `KernelClassifier`.
+    predictor : {"last", "averaged"}, default="last"
+        What predicts: the model as it is now, or the average of all models so far, as in
+        `KernelClassifier`.
 
     Attributes
     ----------
@@ -70,6 +73,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         fit_intercept: bool = False,
         n_epochs: int = 1,
         random_state: Any = None,
+        predictor: str = "last",
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -87,6 +91,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         self.fit_intercept = fit_intercept
         self.n_epochs = n_epochs
         self.random_state = random_state
+        self.predictor = predictor
         self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelRegressor":
@@ -187,7 +192,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         ndarray of shape (n_samples,)
         """
         with self._reading() as learner:
-            return cpu.scores(learner, self._rows(X))[:, 0]
+            return self._outputs(learner, X)[:, 0]
 
     def predict_one(self, x: np.ndarray) -> float:
         """The predicted number of one row, without the overhead of `predict`.
@@ -201,4 +206,4 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         float
         """
         with self._reading() as learner:
-            return float(cpu.score_row(learner, self._row(x))[0])
+            return float(self._outputs_of_one(learner, x)[0])

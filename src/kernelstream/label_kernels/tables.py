@@ -67,16 +67,17 @@ def _check_square(name: str, matrix: Any, n: int) -> None:
 class LabelGraph(_TableStructure):
     """Labels in a graph: the distance is the length of the shortest path (25).
 
-    Made by `from_edges`, `from_networkx` or `from_scipy`.
+    Made by `from_edges`, `from_networkx` or `from_scipy`. Nodes that are no labels may connect
+    labels; they are never predicted.
 
     Parameters
     ----------
     labels : tuple of str or int
-    edges : tuple of (label, label, length)
-        Undirected; lengths are positive.
+    edges : tuple of (node, node, length)
+        Undirected; lengths are positive. A node that is not among `labels` is no label.
     kernel : {"identity", "diffusion"} or ndarray, default="identity"
-        "diffusion" is ``exp(-time L)`` with the graph's Laplacian L, in which an edge has the
-        weight 1 / length. An array must be positive semidefinite, in the order of `labels`.
+        "diffusion" is ``exp(-time L)`` with the Laplacian L of the whole graph, in which an edge
+        has the weight 1 / length. An array must be positive semidefinite, in the order of `labels`.
     time : float, default=1.0
         Of the diffusion.
 
@@ -90,6 +91,9 @@ class LabelGraph(_TableStructure):
     >>> graph = LabelGraph.from_edges([("low", "middle"), ("middle", "high", 2.0)])
     >>> graph.distances(["low"], ["high"])
     array([3.])
+    >>> star = LabelGraph.from_edges([("hub", k, 0.5) for k in "abc"], labels="abc")
+    >>> star.distances(["a", "a"], ["b", "c"])  # as far apart as plain labels
+    array([1., 1.])
     """
 
     def __init__(self, labels: tuple, edges: tuple, kernel: Any = "identity", time: float = 1.0):
@@ -103,11 +107,18 @@ class LabelGraph(_TableStructure):
         check_names("labels", self.labels)
         if len(self.labels) < 2:
             raise ValueError(f"labels={self.labels!r}: give at least two labels.")
-        known = set(self.labels)
         for edge in self.edges:
-            if len(edge) != 3 or edge[0] not in known or edge[1] not in known:
-                raise ValueError(f"edges contains {edge!r}: give (label, label, length).")
+            if len(edge) != 3:
+                raise ValueError(f"edges contains {edge!r}: give (node, node, length).")
             number(f"the length of the edge {edge[:2]!r}", edge[2], above=0)
+        nodes = self.nodes()
+        check_names("edges", nodes[len(self.labels) :])
+        alone = set(self.labels).difference(*(edge[:2] for edge in self.edges))
+        if alone:
+            raise ValueError(
+                f"labels: {sorted(alone, key=str)[0]!r} is in no edge. Connect it, or give "
+                "distances with LabelMatrix."
+            )
         number("time", self.time, above=0)
         if isinstance(self.kernel, str):
             if self.kernel not in ("identity", "diffusion"):
@@ -118,9 +129,21 @@ class LabelGraph(_TableStructure):
         else:
             _check_kernel(self.kernel, len(self.labels))
 
+    def nodes(self) -> list[Any]:
+        """The labels, and after them the nodes that are none."""
+        return list(
+            dict.fromkeys([*self.labels, *(name for edge in self.edges for name in edge[:2])])
+        )
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        others = len(self.nodes()) - len(self.labels)
+        between = f" and {others} other nodes" if others else ""
+        return f"<LabelGraph of {len(self.labels)} labels{between}>"
+
     def _lengths(self) -> sparse.csr_array:
-        position = {name: i for i, name in enumerate(self.labels)}
-        n = len(self.labels)
+        nodes = self.nodes()
+        position = {name: i for i, name in enumerate(nodes)}
+        n = len(nodes)
         shortest: dict[tuple[int, int], float] = {}
         for first, second, length in self.edges:
             pair = (min(position[first], position[second]), max(position[first], position[second]))
@@ -130,7 +153,8 @@ class LabelGraph(_TableStructure):
 
     def _make_rule(self) -> Any:
         lengths = self._lengths()
-        distance = shortest_path(lengths, directed=False)
+        n = len(self.labels)  # which come first among the nodes
+        distance = shortest_path(lengths, directed=False, indices=np.arange(n))[:, :n]
         if not np.isfinite(distance).all():
             first, second = np.argwhere(~np.isfinite(distance))[0]
             raise ValueError(
@@ -146,13 +170,15 @@ class LabelGraph(_TableStructure):
         weights = weights + weights.T
         np.fill_diagonal(weights, 0.0)
         laplacian = np.diag(weights.sum(axis=1)) - weights
-        return self._rule_of(expm(-float(self.time) * laplacian), distance)
+        diffused = expm(-float(self.time) * laplacian)
+        return self._rule_of(diffused[:n, :n], distance)
 
     @classmethod
     def from_edges(
-        cls, edges: Iterable[Any], kernel: Any = "identity", time: float = 1.0
-    ) -> "LabelGraph":
-        """A graph from its edges, (label, label) or (label, label, length).
+        cls, edges: Iterable[Any], kernel: Any = "identity", time: float = 1.0,
+        labels: Iterable[Any] | None = None,
+    ) -> "LabelGraph":  # fmt: skip
+        """A graph from its edges, (node, node) or (node, node, length).
 
         Parameters
         ----------
@@ -160,20 +186,24 @@ class LabelGraph(_TableStructure):
             Without a length it is 1.
         kernel, time
             As in the class.
+        labels : iterable, default=None
+            Which nodes are labels, in the order of the scores. None: all.
         """
         full = []
         for edge in edges:
             if len(edge) not in (2, 3):
-                raise ValueError(f"edges contains {edge!r}: give (label, label) or with a length.")
+                raise ValueError(f"edges contains {edge!r}: give (node, node) or with a length.")
             length = edge[2] if len(edge) == 3 else 1.0
             full.append((plain(edge[0]), plain(edge[1]), plain(length)))
-        labels = dict.fromkeys(name for edge in full for name in edge[:2])
-        return cls(tuple(labels), tuple(full), kernel, time)
+        if labels is None:
+            labels = dict.fromkeys(name for edge in full for name in edge[:2])
+        return cls(tuple(plain(name) for name in labels), tuple(full), kernel, time)
 
     @classmethod
     def from_networkx(
-        cls, graph: Any, weight: str = "weight", kernel: Any = "identity", time: float = 1.0
-    ) -> "LabelGraph":
+        cls, graph: Any, weight: str = "weight", kernel: Any = "identity", time: float = 1.0,
+        labels: Iterable[Any] | None = None,
+    ) -> "LabelGraph":  # fmt: skip
         """A graph from networkx, with lengths in the edges' attribute `weight` (1 where missing).
 
         Parameters
@@ -182,9 +212,11 @@ class LabelGraph(_TableStructure):
         weight : str, default="weight"
         kernel, time
             As in the class.
+        labels : iterable, default=None
+            Which nodes are labels, in the order of the scores. None: all.
         """
         edges = tuple((u, v, float(data.get(weight, 1.0))) for u, v, data in graph.edges(data=True))
-        return cls(tuple(graph.nodes), edges, kernel, time)
+        return cls(tuple(graph.nodes if labels is None else labels), edges, kernel, time)
 
     @classmethod
     def from_scipy(
@@ -197,7 +229,7 @@ class LabelGraph(_TableStructure):
         ----------
         matrix : scipy sparse matrix or array of shape (n, n)
         labels : sequence, default=None
-            None: 0 to n - 1.
+            A name for every line, or None where the node is no label. None: 0 to n - 1.
         kernel, time
             As in the class.
         """
@@ -207,11 +239,13 @@ class LabelGraph(_TableStructure):
         names = list(range(entries.shape[0])) if labels is None else [plain(n) for n in labels]
         if len(names) != entries.shape[0]:
             raise ValueError(f"labels has {len(names)} names, matrix {entries.shape[0]} lines.")
+        chosen = tuple(name for name in names if name is not None)
+        names = [f"(node {i})" if name is None else name for i, name in enumerate(names)]
         edges = tuple(
             (names[i], names[j], float(length))
             for i, j, length in zip(entries.row, entries.col, entries.data, strict=True)
         )
-        return cls(tuple(names), edges, kernel, time)
+        return cls(chosen, edges, kernel, time)
 
 
 class LabelMatrix(_TableStructure):

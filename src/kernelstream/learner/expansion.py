@@ -15,8 +15,12 @@ from kernelstream.parts import rule
 
 __all__ = [
     "ComputedGram", "StoredGram", "decay_all", "dot", "dot_on", "drop", "insert", "leave_out",
-    "merge", "nonzeros", "project", "retire",
+    "merge", "nonzeros", "project", "retire", "sum_up",
 ]  # fmt: skip
+
+# The sum of p over the models is put into `past` before it is so many times p: a point's own sum is
+# a difference of two such numbers, and the digits that they share are lost.
+LARGEST_SUM = 1e4
 
 
 @rule
@@ -108,7 +112,10 @@ def decay_all(expansion, tile, keep, keep_v, cross):
             tile.raw_v[:] = 0.0
         q = keep_v * q
     p = keep * p
-    if p < SMALLEST_SCALE or 0.0 < q < SMALLEST_SCALE:
+    folds = p < SMALLEST_SCALE or 0.0 < q < SMALLEST_SCALE
+    if expansion.p_sum.size > 0 and (folds or expansion.p_sum[0] > LARGEST_SUM * p):
+        settle(expansion)
+    if folds:
         fold(expansion.a, expansion.b, p, q, r)
         expansion.size2[:] *= p * p
         expansion.lost[:] *= p
@@ -130,10 +137,33 @@ def fold(a, b, p, q, r):
 
 
 @register_jitable
+def settle(expansion):
+    """Put what every coefficient has summed up into `past`."""
+    for k in range(expansion.a.shape[0]):
+        for j in range(expansion.n_points[0]):
+            expansion.past[k, j] += expansion.p_sum[0] * expansion.a[k, j]
+    expansion.p_sum[0] = 0.0
+
+
+@register_jitable
+def sum_up(expansion, b, margin):
+    """Add the model as it is now to the sum of all models."""
+    expansion.p_sum[0] += expansion.scale[0]
+    for k in range(b.shape[0]):
+        expansion.b_sum[k] += b[k]
+    expansion.margin_sum[0] += margin
+
+
+@register_jitable
 def drop(expansion, gram, tile, slot, i, alpha, beta):
-    """Take the point in `slot` out of f and v, which row i has just joined with alpha and beta."""
+    """Take the point in `slot` out of f and v, which row i has just joined with alpha and beta.
+
+    Its share of the sum of all models goes with it.
+    """
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
     n = expansion.n_points[0]
+    if expansion.p_sum.size > 0:
+        expansion.past[:, slot] = 0.0
     corrects, k_j = tile.source.gram_line(gram, slot, n)
     for line in range(expansion.a.shape[0]):
         a = expansion.a[line, slot]
@@ -171,6 +201,8 @@ def project(expansion, weights, tile, slot, i, alpha, beta, gap):
     """Replace the point in `slot` by a combination of the others, row i among them."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
     n, n_rows = expansion.n_points[0], tile.raw_f.shape[0]
+    if expansion.p_sum.size > 0:
+        project_sum(expansion, weights, slot)
     difference = np.zeros(n_rows)  # of the combination and the point, at the rows to come
     for j in range(i + 1, n_rows):
         difference[j] = -tile.k[slot, j]
@@ -195,6 +227,34 @@ def project(expansion, weights, tile, slot, i, alpha, beta, gap):
 
 
 @register_jitable
+def project_sum(expansion, weights, slot):
+    """The same for the sum of all models, before coefficients are changed.
+
+    `past` is ``sum - a p_sum``, and so it goes the way of both. The place of the point that goes
+    keeps what the new one gets of its sum; `insert` takes it from there.
+    """
+    n = expansion.n_points[0]
+    for k in range(expansion.past.shape[0]):
+        past = expansion.past[k, slot]
+        for m in range(n):
+            expansion.past[k, m] += past * weights[m]
+        total = past + expansion.p_sum[0] * expansion.a[k, slot]
+        expansion.past[k, slot] = weights[n] * total
+
+
+@register_jitable
+def merge_sum(expansion, slot, partner, w1, w2, alpha):
+    """The sum of all models of two points that become one, before coefficients are changed."""
+    for k in range(expansion.past.shape[0]):
+        if slot < 0:  # the row is new: its sum is zero
+            past = -expansion.p_sum[0] * alpha[k] / expansion.scale[0]
+        else:
+            past = expansion.past[k, slot]
+            expansion.past[k, slot] = 0.0
+        expansion.past[k, partner] = w1 * past + w2 * expansion.past[k, partner]
+
+
+@register_jitable
 def merge(expansion, budget_state, tile, slot, partner, i, alpha, beta):
     """Make one point of `partner` and of the point in `slot`, or of row i where slot is -1."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
@@ -205,6 +265,8 @@ def merge(expansion, budget_state, tile, slot, partner, i, alpha, beta):
     kappa = np.float64(tile.k[partner, i]) if slot < 0 else gram[slot, partner]
     log_kappa = math.log(max(kappa, 1e-300))
     w1, w2 = math.exp(log_kappa * (1.0 - h) * (1.0 - h)), math.exp(log_kappa * h * h)
+    if expansion.p_sum.size > 0:
+        merge_sum(expansion, slot, partner, w1, w2, alpha)
     # k(z, .) between the two: |z - x|^2 = h |g - x|^2 + (1-h) |j - x|^2 - h (1-h) |g - j|^2
     between = budget_state.column
     for m in range(n):
@@ -334,6 +396,9 @@ def leave_out(expansion, weights, tile, i, alpha, beta, gap):
             combination[j] += weights[m] * tile.k[m, j]
     for k in range(expansion.a.shape[0]):
         a = alpha[k] / p
+        if expansion.p_sum.size > 0:
+            for m in range(n):
+                expansion.past[k, m] -= expansion.p_sum[0] * a * weights[m]
         move(expansion.a, tile.raw_f, k, a, weights, n, combination, i)
         if expansion.b.size > 0:
             b = (beta[k] - r * a) / q
@@ -384,6 +449,8 @@ def insert(expansion, gram, tile, slot, i, alpha, beta, active, n_active):
             expansion.output[line, slot] = k
         a = alpha[k] / p
         expansion.a[line, slot] = a
+        if expansion.p_sum.size > 0:  # what was there is its share of a projected point's sum
+            expansion.past[line, slot] -= expansion.p_sum[0] * a
         if a != 0.0:
             add_to_rest(tile.raw_f, k, a, tile.k, line_of_row, i)
         if expansion.b.size > 0:

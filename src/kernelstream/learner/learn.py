@@ -30,6 +30,7 @@ from kernelstream.learner.expansion import (
     nonzeros,
     project,
     retire,
+    sum_up,
 )
 from kernelstream.step_sizes import note_drift
 from kernelstream.updates import Move, Row
@@ -235,6 +236,8 @@ def learn_rows(model, state, tile, trail, work):
                 trail.slot[i] = slot
                 if slot == n or gap >= 0.0:
                     model.budget.refresh(state.budget, expansion.n_points[0], slot == n)
+        if expansion.p_sum.size > 0:
+            sum_up(expansion, state.intercept.b, state.margin.epsilon[0])
         trail.eta[i] = eta
         trail.drift[i] = state.step_size.drift[0]
         trail.n_points[i] = expansion.n_points[0] - state.budget.n_spare[0]

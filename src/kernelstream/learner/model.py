@@ -56,6 +56,7 @@ class Parts:
     regularization: float
     loss_weight: float
     dated: bool = False  # whether it is known when each point came
+    averaged: bool = False  # whether the sum of all models is kept
 
 
 class Gate:
@@ -230,7 +231,11 @@ def build(
     declared = tuple(
         State(
             expansion=expansion_fields(
-                step_rule.is_traced(), nonzeros, parts.dated, parts.budget.expires()
+                step_rule.is_traced(),
+                nonzeros,
+                parts.dated,
+                parts.budget.expires(),
+                parts.averaged,
             ),
             step_size=parts.step_size.state(),
             margin=parts.margin.state(step_rule.initial),
@@ -296,7 +301,7 @@ def _norm_decay(parts: Parts, model: Model) -> float | None:
 
 def _most_touched(parts: Parts) -> int | None:
     """How many outputs a row can touch; None where it may be all, or where more may follow."""
-    if parts.update.touches_all() or parts.budget.projects():
+    if parts.update.touches_all() or parts.budget.projects() or parts.averaged:
         return None
     return int(parts.loss.n_touched()) if hasattr(parts.loss, "n_touched") else None
 

@@ -6,7 +6,10 @@ from kernelstream.compiled import compiled
 from kernelstream.learner.points import Memory
 from kernelstream.learner.state import State
 
-__all__ = ["averaged", "coefficients", "raw_scores", "scores", "trace_coefficients", "votes"]
+__all__ = [
+    "averaged", "averaged_margin", "coefficients", "raw_scores", "scores", "sum_from_births",
+    "trace_coefficients", "votes",
+]  # fmt: skip
 
 
 def coefficients(state: State) -> np.ndarray:
@@ -50,12 +53,36 @@ def scores(state: State, block: np.ndarray) -> np.ndarray:
 def averaged(state: State, block: np.ndarray) -> np.ndarray:
     """The scores of a block by the average of all models so far, of shape (rows, outputs).
 
-    A point that came before row t has been part of the model ever since: it counts n - t times.
+    The models are those after each row (ILK, end of section 3.2, without the zero that the first
+    row met). What a point brought to them is in the average as long as the point is there; a point
+    that is dropped takes it away, one that is projected or merged hands it on.
     """
     expansion = state.expansion
     n_seen = max(int(expansion.n_seen[0]), 1)
-    share = 1.0 - expansion.born[: len(block)] / n_seen
-    return _product(coefficients(state) * share, block)
+    mean = (expansion.p_sum[0] * expansion.a + expansion.past) / n_seen
+    if expansion.output.size:
+        result = np.empty((block.shape[1], len(state.intercept.b)))
+        _scatter(expansion.output, mean, np.ascontiguousarray(block.T), result)
+    else:
+        result = _product(mean[:, : len(block)], block)
+    result += expansion.b_sum / n_seen
+    return result
+
+
+def averaged_margin(state: State) -> float:
+    """The mean of the margins of all models so far."""
+    return float(state.expansion.margin_sum[0] / max(int(state.expansion.n_seen[0]), 1))
+
+
+def sum_from_births(state: State, born: np.ndarray) -> None:
+    """The sum of all models of a perceptron, whose old coefficients never change.
+
+    A point that came when t rows had been learned has been part of every model since: n - t times.
+    For files from before the sum was kept.
+    """
+    expansion = state.expansion
+    counts = expansion.n_seen[0] - born
+    expansion.past[:, : len(born)] = counts * expansion.scale[0] * expansion.a[:, : len(born)]
 
 
 def votes(state: State, block: np.ndarray) -> np.ndarray:

@@ -27,6 +27,8 @@ class Reference:
         self.points = np.zeros((0, n_features))
         self.alpha = np.zeros((0, n_outputs))  # f = sum_i alpha_i k(x_i, .)
         self.beta = np.zeros((0, n_outputs))  # v = sum_i beta_i k(x_i, .)
+        self.summed = np.zeros((0, n_outputs))  # alpha, summed over the models after each row
+        self.summed_b = np.zeros(n_outputs)
         self.norm2 = 0.0  # ||f||^2
         self.pi = 0.0  # <f, v>
         self.eta = parts.step_size.initial
@@ -108,12 +110,23 @@ class Reference:
             self.born, self.since = np.append(self.born, self.t), np.append(self.since, 0)
             self.alpha = np.vstack([self.alpha, new[0]])
             self.beta = np.vstack([self.beta, new[1] if smd else 0 * xi])
+            self.summed = np.vstack([self.summed, 0 * xi])
             self._expire(1, exact)
             self._truncate(without_new, exact)
         else:
             self._expire(0, exact)
+        self.summed += self.alpha
+        self.summed_b += self.b
         self.t += 1
         return scores
+
+    def average(self, X: np.ndarray) -> np.ndarray:
+        """The scores of rows by the average of the models after each row (ILK, section 3.2).
+
+        A point that goes takes its share away, or hands it on by the rule by which it hands on its
+        coefficients.
+        """
+        return (self.kernel(X, self.points) @ self.summed + self.summed_b) / self.t
 
     def _explicit(
         self, xi: np.ndarray, chi: np.ndarray, k: np.ndarray, k_xx: float, f: np.ndarray, lam: float
@@ -273,15 +286,18 @@ class Reference:
 
     def _remove(self, goes: int) -> None:
         """Take a point out; the last one moves to its place."""
-        for array in (self.points, self.alpha, self.beta, self.born, self.since):
+        for array in (self.points, self.alpha, self.beta, self.summed, self.born, self.since):
             array[goes] = array[-1]
-        self.points, self.alpha, self.beta = self.points[:-1], self.alpha[:-1], self.beta[:-1]
-        self.born, self.since = self.born[:-1], self.since[:-1]
+        self._keep(slice(None, -1))
+
+    def _keep(self, points: slice) -> None:
+        """Only these points stay."""
+        for name in ("points", "alpha", "beta", "summed", "born", "since"):
+            setattr(self, name, getattr(self, name)[points])
 
     def _drop_oldest(self) -> None:
         self.lost += self._term()
-        self.points, self.alpha, self.beta = self.points[1:], self.alpha[1:], self.beta[1:]
-        self.born, self.since = self.born[1:], self.since[1:]
+        self._keep(slice(1, None))
 
     def _term(self) -> float:
         """The norm of the oldest point's part of f."""
@@ -333,6 +349,7 @@ class Reference:
         w1, w2 = self._kernel_values(self.points[[goes, stays]], z)
         self.alpha[stays] = w1 * self.alpha[goes] + w2 * self.alpha[stays]
         self.beta[stays] = w1 * self.beta[goes] + w2 * self.beta[stays]
+        self.summed[stays] = w1 * self.summed[goes] + w2 * self.summed[stays]
         self.points[stays] = z
         self._remove(goes)
 
@@ -363,6 +380,7 @@ class Reference:
             weights[goes] = 0
         self.alpha += np.outer(weights, self.alpha[goes])
         self.beta += np.outer(weights, self.beta[goes])
+        self.summed += np.outer(weights, self.summed[goes])
         self._remove(goes)
 
 

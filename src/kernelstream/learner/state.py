@@ -40,6 +40,10 @@ class Expansion(NamedTuple):
 
     A point has a coefficient for each output, or, where a row touches few of many outputs, only
     those that may differ from zero; then `output` says which output each belongs to.
+
+    Where the average of all models is wanted, their sum is kept, without touching every point at
+    every row: an old raw coefficient stays as it is, and so the sum of alpha = p a over the models
+    is a times that of p. Whatever else belongs to it is in `past`: the sum is ``a p_sum + past``.
     """
 
     a: Any  # (lines, points): a line is an output, or one of those that a row touches
@@ -51,6 +55,10 @@ class Expansion(NamedTuple):
     size2: Any  # (points,): squared norm of each point's raw a
     born: Any  # (points,): how many rows had been learned when the point came; or empty
     lost: Any  # bound on the norm of what was dropped, raw (times p); or empty
+    past: Any  # (lines, points), or (0, 0) where no average is kept
+    p_sum: Any  # sum of p over the models since `settle` put it into `past`; or empty
+    b_sum: Any  # (outputs,): sum of the intercepts over all models; or empty
+    margin_sum: Any  # sum of the margins; or empty
     n_points: Any
     n_seen: Any
 
@@ -66,10 +74,13 @@ class State(NamedTuple):
     dual: Any
 
 
-def expansion_fields(traced: bool, compact: bool, dated: bool, expires: bool = False) -> Expansion:
+def expansion_fields(
+    traced: bool, compact: bool, dated: bool, expires: bool, averaged: bool
+) -> Expansion:
     """The declaration of an expansion, with or without a trace v, of all outputs or of few.
 
     `dated`: it is known when each point came. `expires`: and what those amount to that went.
+    `averaged`: the sum of all models is kept.
     """
     lines, nothing = ("touched" if compact else "outputs", "points"), ("none", "none")
     return Expansion(
@@ -82,6 +93,10 @@ def expansion_fields(traced: bool, compact: bool, dated: bool, expires: bool = F
         size2=Field(("points",), 0.0, largest=LARGEST_SQUARE),
         born=Field(("points",) if dated or expires else ("none",), 0, int),
         lost=Field(() if expires else ("none",), 0.0),
+        past=Field(lines if averaged else nothing, 0.0),
+        p_sum=Field(() if averaged else ("none",), 0.0),
+        b_sum=Field(("outputs",) if averaged else ("none",), 0.0),
+        margin_sum=Field(() if averaged else ("none",), 0.0),
         n_points=Field((), 0, int),
         n_seen=Field((), 0, int),
     )
