@@ -84,6 +84,8 @@ class Fleet:
                 f"preset={preset!r} fits a dictionary, which a fleet cannot: choose another preset."
             )
         self._n_asked = integer_at_least("n_models", n_models, 0)
+        if self._n_asked:  # the models of a file are what they are
+            self._prototype._refuse_unused()
         self._labels: Labels | None = None
         self._models: backend.Models | None = None
         structure = self._prototype._structure()
