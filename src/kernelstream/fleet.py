@@ -106,6 +106,8 @@ class Fleet:
                 "last state; choose another preset, or leave predictor out."
             )
         self._n_asked = integer_at_least("n_models", n_models, 0)
+        if self._n_asked:  # the models of a file are what they are
+            self._prototype._refuse_unused()
         self._labels: Labels | None = None
         self._models: backend.Models | None = None
         self._turn = threading.RLock()  # for which learning calls of several threads wait

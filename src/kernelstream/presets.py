@@ -22,11 +22,16 @@ class Preset(NamedTuple):
     tasks: tuple[str, ...] = ("classifier", "regressor", "novelty")
 
 
-def _dictionary(loss: str, update: Dual) -> Callable[[str], dict[str, Any]]:
-    """Over a dictionary, with the intercept in the kernel and a little regularization."""
+# The most points of a dictionary, so that memory and time are bounded whatever the rows are
+# (docs/dictionary.md).
+_DICTIONARY = 512
+
+
+def _dictionary(update: Dual, **more: Any) -> Callable[[str], dict[str, Any]]:
+    """Over a dictionary, with the intercept in the kernel."""
     return lambda task: {
-        "fit_intercept": True, "loss": loss, "update": update, "step_size": Constant(1.0),
-        "budget": Independent(0.01), "regularization": 0.01,
+        "fit_intercept": True, "update": update, "step_size": Constant(1.0),
+        "budget": Independent(0.01, _DICTIONARY), **more,
     }  # fmt: skip
 
 
@@ -104,19 +109,19 @@ _PRESETS = {
     "sog-svr": Preset(
         "regression on a dictionary of independent points, fitted to all rows in one pass (2002)",
         lambda size: Independent(0.01, size),
-        _dictionary("epsilon_insensitive", Dual()),
+        _dictionary(Dual(), regularization=0.01),
         ("regressor",),
     ),
     "sog-svr-paper": Preset(
         "the same by the paper's own rule, a step along the gradient at every row",
         lambda size: Independent(0.01, size),
-        _dictionary("epsilon_insensitive", Dual("gradient")),
+        _dictionary(Dual("gradient")),
         ("regressor",),
     ),
     "sog-svc": Preset(
         "classification as regression on the labels, on a dictionary of independent points",
         lambda size: Independent(0.01, size),
-        _dictionary("hinge", Dual()),
+        _dictionary(Dual(), regularization=0.01),
         ("classifier",),
     ),
     "perceptron": Preset(

@@ -29,6 +29,7 @@ __all__ = [
     "Move",
     "Row",
     "SequentialRule",
+    "Unused",
     "as_update",
     "dual_fields",
 ]
@@ -214,6 +215,16 @@ class SequentialRule(NamedTuple):
     unused: bool = False
 
 
+class Unused(NamedTuple):
+    """A parameter of an estimator that would change nothing: what to do instead."""
+
+    remedy: str
+    but: tuple[Any, ...] = ()  # values that only say what is done anyway
+
+
+_OWN_STEP = Unused("its steps have a length of their own, so leave it out")
+
+
 class _Update(Part):
     uses_norm = False
     brings_margin = False  # and then has no regularization, intercept and step size but its own
@@ -223,6 +234,10 @@ class _Update(Part):
 
     def touches_all(self) -> bool:
         return False
+
+    def unused(self, all_rows: bool) -> dict[str, Unused]:
+        """What would change nothing, by name; `all_rows`: every row has a coefficient."""
+        return {}
 
 
 class Explicit(_Update):
@@ -326,18 +341,24 @@ class Dual(_Update):
     point whose loss changes f least, and forgets what only that point told; "gradient" projects
     such a row.
 
+    It fits squared errors, whatever the `loss` is called; margin, nu and step size have nothing to
+    say, nor do C and the regularization along the gradient. Parameters that would change nothing
+    are refused.
+
     Parameters
     ----------
     direction : {"newton", "gradient"}, default="newton"
         "newton" goes to the minimum of ``C/2 sum (y - f)^2 + c/2 ||f||^2`` over the dictionary at
         every row (recursive least squares): one pass is enough. "gradient" is the paper's own rule
-        (4.12), one step along ``A^T (y - f)``.
+        (4.12), one step along ``A^T (y - f)``, from table 2's first point on, which takes all of
+        its target; there a row of weight w counts as w rows.
     step : float or None, default=None
         Of "gradient": eta. None: the best step along the gradient, ``g^T P g / g^T K g`` with
         ``P = (A^T A)^-1``.
     box : float or None, default=None
         Of "gradient": keep every entry of alpha* and alpha between -box and box (4.22); epsilon is
-        the margin.
+        the margin. The best step is then that of both, ``(g^T P g + epsilon^2 1^T P 1) / g^T K g``
+        with ``1 = A^T e``, and where the box cuts it, as much of what remains as helps.
 
     References
     ----------
@@ -370,6 +391,25 @@ class Dual(_Update):
 
     def touches_all(self) -> bool:
         return True
+
+    def unused(self, all_rows: bool) -> dict[str, Unused]:
+        step = Unused("give update=Dual('gradient', step=...)")
+        fixed = Unused("there is no margin to adapt, so leave it out")
+        if all_rows:
+            loss = Unused("use loss='epsilon_insensitive'", ("epsilon_insensitive",))
+            box = Unused("with budget=None the box is C / regularization, so set these")
+            return {"loss": loss, "nu": fixed, "step_size": step, "update__box": box}
+        loss = Unused("it fits squared errors, so leave it out", ("squared_error",))
+        if self.direction == "newton":
+            margin = Unused("squared errors have none, so leave it out")
+            own_step = Unused("it goes to the minimum at every row, so leave it out")
+            return {"loss": loss, "margin": margin, "nu": fixed, "step_size": own_step}
+        weight = Unused("the paper's rule has a box in its place, Dual('gradient', box=...)")
+        found = {"nu": fixed, "step_size": step, "C": weight, "regularization": weight}
+        if self.box is not None:
+            return {"loss": Unused(loss.remedy, ("epsilon_insensitive",)), **found}
+        margin = Unused("epsilon cancels unless there is a box, Dual('gradient', box=...)")
+        return {"loss": loss, "margin": margin, **found}
 
     def to_rule(self) -> DualRule:
         self.check()
@@ -416,6 +456,9 @@ class ALMA(_Update):
     def first_margin(self) -> float:
         """(1 - alpha) B."""
         return (1.0 - self.alpha) * math.sqrt(8.0) / self.alpha
+
+    def unused(self, all_rows: bool) -> dict[str, Unused]:
+        return {"step_size": _OWN_STEP}
 
     def to_rule(self) -> ALMARule:
         self.check()
@@ -489,6 +532,9 @@ class Adatron(_Update):
     def touches_all(self) -> bool:
         return True
 
+    def unused(self, all_rows: bool) -> dict[str, Unused]:
+        return {"step_size": _OWN_STEP}
+
     def to_rule(self) -> SequentialRule:
         return SequentialRule()
 
@@ -536,6 +582,9 @@ class LASVM(_Update):
 
     def touches_all(self) -> bool:
         return True
+
+    def unused(self, all_rows: bool) -> dict[str, Unused]:
+        return {"step_size": _OWN_STEP, "margin": Unused("its margin is one, so leave it out")}
 
     def to_rule(self) -> SequentialRule:
         self.check()

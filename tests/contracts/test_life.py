@@ -124,12 +124,12 @@ class Life(RuleBasedStateMachine):
         expected = np.tile(self.reference.b, (5, 1))
         if len(self.reference.points):
             expected = expected + kernel(X, self.reference.points) @ self.reference.alpha
-        np.testing.assert_allclose(self.model._scores(X), expected, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(self.model._scores(X)[0], expected, rtol=1e-8, atol=1e-9)
         assert self.model.classes_.tolist() == self.labels
         assert self.model.n_skipped_ == self.n_bad
         assert self.model.step_size_ == pytest.approx(self.reference.eta, rel=1e-9)
         np.testing.assert_array_equal(
-            self.model.predict(X), np.array(self.labels)[self.model._scores(X).argmax(axis=1)]
+            self.model.predict(X), np.array(self.labels)[self.model._scores(X)[0].argmax(axis=1)]
         )
 
 

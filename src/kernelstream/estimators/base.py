@@ -31,7 +31,16 @@ from kernelstream.learner.sequential import fit_adatron, fit_sequential
 from kernelstream.margins import Ball, Fixed, Nu, Shrinking, as_margin
 from kernelstream.parts import integer_at_least, number, one_of
 from kernelstream.step_sizes import Constant, as_step_size
-from kernelstream.updates import ALMA, LASVM, Adatron, Ballseptron, Dual, Implicit, as_update
+from kernelstream.updates import (
+    ALMA,
+    LASVM,
+    Adatron,
+    Ballseptron,
+    Dual,
+    Implicit,
+    Unused,
+    as_update,
+)
 
 __all__ = ["KernelEstimator"]
 
@@ -39,6 +48,7 @@ Answer = TypeVar("Answer")
 
 _DEFAULT_REGULARIZATION = 1e-6
 _KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
+_NO_STEP_SIZE = 1.0, Constant(1.0)  # what presets say where there is none to choose
 
 
 class KernelEstimator(BadRowPolicy, BaseEstimator):
@@ -219,6 +229,27 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         if self.task == "novelty" or self._structure() is not None:
             raise ValueError(f"update={update!r} is for regression, and for plain labels.")
 
+    def _refuse_unused(self) -> None:
+        """Refuse what would change nothing. A model from a file may have it: it is what it is."""
+        update = as_update(self.update)
+        unused = update.unused(isinstance(as_budget(self.budget), Unbounded))
+        if "loss" not in unused and not losses.has_margin(self.task, self.loss):
+            remedy = f"loss={self.loss!r} has none, so leave it out or choose another loss"
+            unused = {**unused, "margin": Unused(remedy)}
+        given, default = self.get_params(), type(self)().get_params()
+        for name, (remedy, but) in unused.items():
+            value = given.get(name)
+            if name == "step_size" and value in _NO_STEP_SIZE:
+                continue
+            if value != default.get(name) and value not in but:
+                raise ValueError(
+                    f"{name}={value!r} changes nothing with update={update!r}: {remedy}."
+                )
+        if "nu" in unused and isinstance(self.margin, Nu):
+            raise ValueError(
+                f"margin={self.margin!r} does not adapt with update={update!r}: give a number."
+            )
+
     def _kernel(self, X: Any, whole_data: bool) -> Kernel:
         """The kernel with all its numbers. `whole_data`: X is all there will be."""
         gamma = self.gamma
@@ -248,6 +279,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
     def _start(self, X: Any, n_outputs: int, single_output: bool, whole_data: bool) -> None:
         """Make a learner that has seen nothing."""
         parts = self._parts(self._kernel(X, whole_data), single_output)
+        self._refuse_unused()
         is_sparse = sparse.issparse(X)
         if is_sparse and isinstance(parts.budget, Merge):
             raise ValueError(

@@ -1,6 +1,7 @@
 """The record of parts that a learner is, and the learner: that record, its state and its points."""
 
 import threading
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -26,6 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 _FIRST_SLOTS = 256  # of a budget without limit, which then doubles
+_MANY_SLOTS = 1024  # of a dictionary without limit: beyond, the user is warned
 _MANY_OUTPUTS = 64  # from here on a point keeps only the coefficients that its row touched
 
 
@@ -187,7 +189,22 @@ class Learner:
         """Make sure that n more points fit, where there is no limit."""
         wanted = self.n_points + n
         if self.limit is None and wanted > self.n_slots:
-            self.resize_slots(max(wanted, 2 * self.n_slots))
+            n_before, n_slots = self.n_slots, max(wanted, 2 * self.n_slots)
+            self.resize_slots(n_slots)
+            if n_before <= _MANY_SLOTS < n_slots:
+                self._warn_of_size(max(n, self.n_points))
+
+    def _warn_of_size(self, n_points: int) -> None:
+        """Say that a dictionary becomes large, where there is one."""
+        if self.fields.budget.inverse.axes == ("points", "points"):
+            megabytes = n_bytes(self.fields, self.sizes()) / 2**20
+            warnings.warn(
+                f"the dictionary has grown to {n_points:,} points and may take {megabytes:,.0f} MB "
+                "before it grows again: it has no limit, and memory and time grow with its square. "
+                "Give it a size, budget=Independent(tolerance, size=512), or a larger tolerance, "
+                "or scale the rows.",
+                stacklevel=2,
+            )
 
     def resize_slots(self, n_slots: int) -> None:
         """Change the number of slots to a larger one."""

@@ -5,6 +5,7 @@ no tiles, no scaled coefficients, no rules. Numbers are equations of the SVMD pa
 the comments (a)-(e) are the steps of its algorithm 2.
 """
 
+import copy
 import math
 from typing import Any
 
@@ -463,58 +464,140 @@ class DictionaryReference:
         self.beta = np.zeros((0, n_outputs))  # alpha* - alpha
         self.star = np.zeros((0, n_outputs))
         self.plain = np.zeros((0, n_outputs))
+        # what is known of f at the points beside the rows in A, as a Gaussian's precision and its
+        # product with the mean: the prior, and what points told that are gone
+        self.known = np.zeros((0, 0))
+        self.known_mean = np.zeros((0, n_outputs))
 
     def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
         """Learn one row; return its scores before that."""
-        k = self.kernel(self.points, x[None])[:, 0] if len(self.points) else np.zeros(0)
-        k_xx = self.kernel(x[None], x[None])[0, 0]
+        k, k_xx = self._kernel_values(x)
         scores = self.beta.T @ k
         if weight == 0:
             return scores
-        budget = self.parts.budget
-        K = self.kernel(self.points) if len(self.points) else np.zeros((0, 0))
-        a = np.linalg.solve(K + budget.ridge * np.eye(len(K)), k) if len(K) else k  # (3.9)
-        delta = k_xx - (k + budget.ridge * a) @ a  # (3.10)
-        full = budget.size is not None and len(K) >= budget.size
-        if delta > max(budget.tolerance, 1e-7 * k_xx) and not full:
-            self.points = np.vstack([self.points, x])
-            self.A = np.pad(self.A, ((0, 0), (0, 1)))
-            self.beta, self.star, self.plain = (
-                np.pad(v, ((0, 1), (0, 0))) for v in (self.beta, self.star, self.plain)
-            )
-            a = np.eye(len(self.points))[-1]
-            K = self.kernel(self.points)
+        newton = self.parts.update.direction == "newton"
+        weight *= self.parts.loss_weight if newton else 1.0
         target = np.array([y]) if len(scores) == 1 else np.eye(len(scores))[int(y)]
-        self.A, self.y = np.vstack([self.A, a]), np.vstack([self.y, target])
-        self.weights = np.append(self.weights, self.parts.loss_weight * weight)
-        if self.parts.update.direction == "newton":
-            self._newton(K + budget.ridge * np.eye(len(K)))
+        budget = self.parts.budget
+        a = self._combination(k)
+        delta = k_xx - (k + budget.ridge * a) @ a  # (3.10)
+        n = len(self.points)
+        place = n if delta > max(budget.tolerance, 1e-7 * k_xx) else -1
+        if place == budget.size:
+            place = self._cheapest(x, target, weight) if newton else -1
+            if place >= 0:
+                self._forget(place)
+        if place >= 0:
+            self._join(x, place)
+            a = np.eye(len(self.points))[place]
+        self._add(a, target, weight)
+        if newton:
+            self._newton()
+        elif n == 0 and place == 0:
+            self._begin(target / k_xx)
         else:
-            self._gradient(K)
+            self._gradient()
         return scores
 
-    def _newton(self, K: np.ndarray) -> None:
-        """The minimum of C/2 sum (y - f)^2 + c/2 ||f||^2 over the dictionary, f = A K beta."""
-        c, A, W = self.parts.regularization, self.A, np.diag(self.weights)
-        values = np.linalg.solve(A.T @ W @ A + c * np.linalg.inv(K), A.T @ W @ self.y)
-        self.beta = np.linalg.solve(K, values)
+    def _kernel_values(self, x: np.ndarray) -> tuple[np.ndarray, float]:
+        k = self.kernel(self.points, x[None])[:, 0] if len(self.points) else np.zeros(0)
+        return k, self.kernel(x[None], x[None])[0, 0]
 
-    def _gradient(self, K: np.ndarray) -> None:
-        """One step of (4.12)."""
-        update, A = self.parts.update, self.A
-        epsilon = self.parts.margin.value
-        g = A.T @ (self.y - A @ K @ self.beta)
+    def _gram(self) -> np.ndarray:
+        return self.kernel(self.points) if len(self.points) else np.zeros((0, 0))
+
+    def _regular(self) -> np.ndarray:
+        """K + ridge I, which stands for K in Newton's direction."""
+        return self._gram() + self.parts.budget.ridge * np.eye(len(self.points))
+
+    def _combination(self, k: np.ndarray) -> np.ndarray:
+        return np.linalg.solve(self._regular(), k) if len(k) else k  # (3.9)
+
+    def _join(self, x: np.ndarray, place: int) -> None:
+        """A new point. Given the others, f there is a . values, give or take delta / c."""
+        k, k_xx = self._kernel_values(x)
+        a = self._combination(k)
+        delta = k_xx + self.parts.budget.ridge - k @ a
+        self.points = np.insert(self.points, place, x, axis=0)
+        self.A = np.insert(self.A, place, 0, axis=1)
+        self.beta, self.star, self.plain, self.known_mean = (
+            np.insert(v, place, 0, axis=0)
+            for v in (self.beta, self.star, self.plain, self.known_mean)
+        )
+        self.known = np.insert(np.insert(self.known, place, 0, axis=0), place, 0, axis=1)
+        off = np.insert(-a, place, 1)
+        self.known += self.parts.regularization / delta * np.outer(off, off)  # at last c K^-1
+
+    def _add(self, a: np.ndarray, target: np.ndarray, weight: float) -> None:
+        self.A, self.y = np.vstack([self.A, a]), np.vstack([self.y, target])
+        self.weights = np.append(self.weights, weight)
+
+    def _all_known(self) -> tuple[np.ndarray, np.ndarray]:
+        weighted = self.A.T * self.weights
+        return self.known + weighted @ self.A, self.known_mean + weighted @ self.y
+
+    def _forget(self, goes: int) -> None:
+        """Take a point out: its value is integrated out of all that is known."""
+        known, mean = self._all_known()
+        share = known[:, goes] / known[goes, goes]
+        known, mean = known - np.outer(share, known[goes]), mean - np.outer(share, mean[goes])
+        self.known = np.delete(np.delete(known, goes, axis=0), goes, axis=1)
+        self.known_mean = np.delete(mean, goes, axis=0)
+        self.points, self.beta, self.star, self.plain = (
+            np.delete(v, goes, axis=0) for v in (self.points, self.beta, self.star, self.plain)
+        )
+        self.A, self.y = np.zeros((0, len(self.points))), self.y[:0]
+        self.weights = self.weights[:0]
+
+    def _cheapest(self, x: np.ndarray, target: np.ndarray, weight: float) -> int:
+        """The point whose loss changes f least, or -1 for the new one."""
+        grown = copy.deepcopy(self)
+        grown._join(x, len(self.points))
+        grown._add(np.eye(len(grown.points))[-1], target, weight)
+        grown._newton()
+        of_new = (grown.beta[-1] @ grown.beta[-1]) / np.linalg.inv(grown._regular())[-1, -1]
+        costs = np.sum(self.beta**2, axis=1) / np.diag(np.linalg.inv(self._regular()))
+        return int(costs.argmin()) if costs.min() < of_new else -1
+
+    def _newton(self) -> None:
+        """The minimum of C/2 sum (y - f)^2 + c/2 ||f||^2 over the dictionary, f = A K beta."""
+        values = np.linalg.solve(*self._all_known())
+        self.beta = np.linalg.solve(self._regular(), values)
+
+    def _begin(self, beta: np.ndarray) -> None:
+        """Table 2: the first point takes all of y, with max where a misprint has min."""
+        box = math.inf if self.parts.update.box is None else self.parts.update.box
+        self.star[0], self.plain[0] = np.clip(beta, 0, box), np.clip(-beta, 0, box)
+        self.beta = self.star - self.plain
+
+    def _gradient(self) -> None:
+        """One step of (4.12), the best one if none is given; a row of weight w counts as w rows."""
+        update, K, A = self.parts.update, self._gram(), self.A
+        box = math.inf if update.box is None else update.box
+        W = np.diag(self.weights)
+        g = A.T @ W @ (self.y - A @ K @ self.beta)
+        ones = self.parts.margin.value * (A.T @ self.weights)
         for k in range(self.y.shape[1]):
+            at = np.array([self.star[:, k], self.plain[:, k]])
+            to = np.array([g[:, k] - ones, -g[:, k] - ones])
             if update.step is not None:
                 eta = update.step
-            else:  # the best step along g, for both vectors together
-                bend = g[:, k] @ K @ g[:, k]
-                slope = g[:, k] @ np.linalg.solve(A.T @ A, g[:, k])
-                eta = 0.5 * slope / bend if bend > 0 else 0.0
-            ones = epsilon * A.sum(axis=0)
-            self.star[:, k] += eta * (g[:, k] - ones)
-            self.plain[:, k] -= eta * (g[:, k] + ones)
-            if update.box is not None:  # (4.22)
-                self.star[:, k] = np.clip(self.star[:, k], -update.box, update.box)
-                self.plain[:, k] = np.clip(self.plain[:, k], -update.box, update.box)
+            elif update.box is not None:
+                rise = np.linalg.solve(A.T @ W @ A, to.T).T  # (4.20)
+                eta = _best(np.sum(to * rise), 4 * g[:, k] @ K @ g[:, k], 1e60)
+            else:  # of alpha* - alpha, which is all that matters without a box: epsilon cancels
+                slope = 0.5 * g[:, k] @ np.linalg.solve(A.T @ W @ A, g[:, k])
+                eta = _best(slope, g[:, k] @ K @ g[:, k], 1e60)
+            move = np.clip(at + eta * to, -box, box) - at  # (4.22)
+            if update.step is None and update.box is not None:  # as far as (4.18) rises on the way
+                change = move[0] - move[1]
+                move *= _best(np.sum(move * rise), change @ K @ change, 1.0)
+            self.star[:, k], self.plain[:, k] = at + move
         self.beta = self.star - self.plain
+
+
+def _best(slope: float, bend: float, most: float) -> float:
+    """Where slope t - bend t^2 / 2 is largest, t from 0 to `most`."""
+    if slope <= 0:
+        return 0.0
+    return most if slope >= most * bend else slope / bend

@@ -14,8 +14,9 @@ A loss is a rule (see `kernelstream.parts`): it knows scores, the target and the
 =====================  ==========================================================================
 
 `proximal` and `follow` are for implicit updates, and `dual` is where the first may leave what the
-second needs to know; a loss without them says ``accepts_implicit=False``. A structured loss is made
-with the numbers of a label structure (`kernelstream.label_kernels`), and its scores are outputs.
+second needs to know; a loss without them says ``accepts_implicit=False``, and one that does not
+look at the margin ``has_margin=False``. A structured loss is made with the numbers of a label
+structure (`kernelstream.label_kernels`), and its scores are outputs.
 At a kink a loss takes the one-sided derivative that its docstring names.
 
 A new loss is one new file in this folder, with the decorator `loss`: it is found by itself, here
@@ -25,9 +26,9 @@ and in the contract tests.
 import importlib
 import pkgutil
 
-from kernelstream.losses.registry import all_losses, find, loss, names
+from kernelstream.losses.registry import all_losses, find, has_margin, loss, names
 
-__all__ = ["all_losses", "find", "loss", "names"]
+__all__ = ["all_losses", "find", "has_margin", "loss", "names"]
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from kernelstream.losses.registry import loss
 
 
-@loss("log_loss", "classification", single_output=True, accepts_nu=False)
+@loss("log_loss", "classification", single_output=True, accepts_nu=False, has_margin=False)
 class Logistic(NamedTuple):
     """``l = log(1 + exp(-y f))`` with y = -1 or +1. It has no margin: every row is a violation."""
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kernelstream.parts import rule
 
-__all__ = ["LossEntry", "all_losses", "find", "loss", "names"]
+__all__ = ["LossEntry", "all_losses", "find", "has_margin", "loss", "names"]
 
 RuleClass = TypeVar("RuleClass", bound=type)
 
@@ -20,6 +20,7 @@ class LossEntry(NamedTuple):
     accepts_implicit: bool  # whether it has an implicit step
     structured: bool  # whether it is made with the numbers of a label structure
     rule: Any  # or, where structured, the class that makes one from them
+    has_margin: bool = True
 
 
 _ENTRIES: list[LossEntry] = []
@@ -27,14 +28,15 @@ _ENTRIES: list[LossEntry] = []
 
 def loss(
     name: str, task: str, *, single_output: bool, accepts_nu: bool, accepts_implicit: bool = True,
-    structured: bool = False,
+    structured: bool = False, has_margin: bool = True,
 ) -> Callable[[RuleClass], RuleClass]:  # fmt: skip
     """Class decorator: make a NamedTuple a loss that users find by name."""
 
     def register(cls: RuleClass) -> RuleClass:
         made = rule(cls) if structured else rule(cls)()
+        accepts = accepts_nu, accepts_implicit
         _ENTRIES.append(
-            LossEntry(name, task, single_output, accepts_nu, accepts_implicit, structured, made)
+            LossEntry(name, task, single_output, *accepts, structured, made, has_margin)
         )
         return cls
 
@@ -49,6 +51,11 @@ def all_losses() -> list[LossEntry]:
 def names(task: str) -> list[str]:
     """The names that a user can ask for, for a task."""
     return sorted({entry.name for entry in _ENTRIES if entry.task == task})
+
+
+def has_margin(task: str, name: str) -> bool:
+    """Whether a margin changes the loss."""
+    return any(e.has_margin for e in _ENTRIES if (e.task, e.name) == (task, name))
 
 
 def find(task: str, name: str, single_output: bool, labels: Any = None) -> LossEntry:

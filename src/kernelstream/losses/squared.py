@@ -5,7 +5,7 @@ from typing import NamedTuple
 from kernelstream.losses.registry import loss
 
 
-@loss("squared_error", "regression", single_output=True, accepts_nu=False)
+@loss("squared_error", "regression", single_output=True, accepts_nu=False, has_margin=False)
 class Squared(NamedTuple):
     """``l = (y - f)^2 / 2``. Every row is a violation."""
 

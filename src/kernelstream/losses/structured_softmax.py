@@ -59,7 +59,10 @@ def _solve_shifted(labels, p, step, x):
             direction[j] = rest[j] + rest2 / before * direction[j]
 
 
-@loss("log_loss", "classification", single_output=False, accepts_nu=False, structured=True)
+@loss(
+    "log_loss", "classification", single_output=False, accepts_nu=False, structured=True,
+    has_margin=False,
+)  # fmt: skip
 class StructuredSoftmax(NamedTuple):
     """``l = -f(x, y) + log sum exp f(x, .)``, with f made of the outputs by a label structure."""
 
