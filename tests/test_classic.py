@@ -314,10 +314,9 @@ def test_what_does_not_go_together_is_said(preset, params, message):
         ks.make(preset, "classifier", **params).fit(X, y)
 
 
-@pytest.mark.parametrize("preset", ["adatron", "lasvm"])
-def test_learners_that_revisit_rows_take_no_stream(preset, tmp_path):
+def test_learners_that_revisit_rows_take_no_stream(tmp_path):
     X, y = two_digits()
-    model = ks.make(preset, "classifier", gamma=0.1)
+    model = ks.make("adatron", "classifier", gamma=0.1)
     with pytest.raises(ValueError, match="fit only"):
         model.partial_fit(X, y)
     model.fit(X, y)

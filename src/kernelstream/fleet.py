@@ -83,6 +83,10 @@ class Fleet:
             raise ValueError(
                 f"preset={preset!r} fits a dictionary, which a fleet cannot: choose another preset."
             )
+        if self._prototype._revisits_rows():
+            raise ValueError(
+                f"preset={preset!r} revisits its rows, which a fleet cannot: choose another preset."
+            )
         self._n_asked = integer_at_least("n_models", n_models, 0)
         self._labels: Labels | None = None
         self._models: backend.Models | None = None

@@ -25,6 +25,9 @@ class OldestOutRule(NamedTuple):
     def refresh(self, budget_state, n, grown):
         return
 
+    def drops_oldest(self):
+        return True
+
 
 @rule
 class SmallestOutRule(NamedTuple):
@@ -45,6 +48,9 @@ class SmallestOutRule(NamedTuple):
 
     def refresh(self, budget_state, n, grown):
         return
+
+    def drops_oldest(self):
+        return False
 
 
 class Dropping(Budget):

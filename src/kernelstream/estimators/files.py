@@ -35,6 +35,8 @@ _PARTS: dict[str, type[Part]] = {
 }
 _FUNCTION = "a function"
 _LATER = {"expansion.born"}  # arrays that the first files did not have
+# LASVM's, without which an older model predicts but does not go on learning
+_LASVM = {f"dual.{name}" for name in updates.ActiveState._fields}
 MAX_BYTES = 2**34
 
 
@@ -147,6 +149,8 @@ def rebuild(
     for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
         if name in _LATER and name not in arrays and array.size == 0:
             continue  # the file is older, and its model has no use for it
+        if name in _LASVM and name not in arrays:
+            continue
         saved = arrays[name]
         sizes = zip(axes, saved.shape, strict=True)
         array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved

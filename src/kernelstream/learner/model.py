@@ -9,7 +9,7 @@ from kernelstream.intercepts import Intercept
 from kernelstream.kernels import Kernel
 from kernelstream.learner.points import Points, SparsePoints
 from kernelstream.learner.state import State, allocate, expansion_fields, n_bytes, resize
-from kernelstream.updates import dual_fields
+from kernelstream.updates import active_fields, dual_fields
 
 __all__ = ["Learner", "Model", "Parts", "build", "corrects_norms"]
 
@@ -140,7 +140,7 @@ def build(
         margin=parts.margin.state(step_rule.initial),
         intercept=intercept.state(),
         budget=parts.budget.state(_norm_decay(parts, model) if stores_gram else None, dtype),
-        dual=dual_fields(parts.update),
+        dual=_update_fields(parts, sparse),
     )
     limit = parts.budget.limit()
     n_slots = _FIRST_SLOTS if limit is None else limit
@@ -184,3 +184,19 @@ def _most_touched(parts: Parts, n_outputs: int) -> int:
     if few and not parts.update.touches_all() and not parts.budget.projects():
         return int(most)
     return n_outputs
+
+
+def _update_fields(parts: Parts, sparse: bool) -> Any:
+    """What the update remembers."""
+    if not parts.update.finishes:
+        return dual_fields(parts.update)
+    return active_fields(float(parts.margin.value), sparse or not _compiles(parts.kernel))
+
+
+def _compiles(kernel: Kernel) -> bool:
+    """Whether compiled code can compute kernel values."""
+    try:
+        kernel.to_rule()
+    except ValueError:
+        return False
+    return True

@@ -215,7 +215,10 @@ class SparsePoints(_Rows):
 
     def block(self, n_points: int, X: sparse.csr_array, numbers: np.ndarray, out: Any) -> None:
         """Write k(points, X) into `out`."""
-        self.kernel.block(self.rows, X, self.numbers, numbers, out)
+        rows, own = self.rows, self.numbers
+        if rows.shape[0] > n_points:  # points have gone
+            rows, own = rows[:n_points], own[:n_points]
+        self.kernel.block(rows, X, own, numbers, out)
 
     def block_with_rows(self, n_points: int, X: sparse.csr_array, numbers: np.ndarray) -> Any:
         """k(points, X) and below it k(X, X)."""
