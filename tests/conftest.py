@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 import kernelstream as ks
 from kernelstream.backends import cpu, fleet
+from kernelstream.learner import lasvm
 
 settings.register_profile(
     "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow],
@@ -21,7 +22,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 @pytest.fixture
 def without_compiler(monkeypatch):
     """Learn by the same lines as plain Python: for few rows that takes less time than compiling."""
-    for module in (cpu, fleet):
+    for module in (cpu, fleet, lasvm):
         monkeypatch.setattr(module, "entry_point", lambda function, *_: function.py_func)
 
 

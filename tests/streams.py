@@ -6,5 +6,5 @@ IN_STREAMS = [
     (preset, task)
     for preset in ks.presets.names()
     for task in ks.presets.tasks(preset)
-    if preset not in ("svrseq", "adatron", "lasvm")  # which work in fit only
+    if preset not in ("svrseq", "adatron")  # which work in fit only
 ]

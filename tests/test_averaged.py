@@ -214,10 +214,10 @@ def test_a_late_class_was_zero_before():
     total = np.zeros((len(TEST), 3))
     for i in range(150):
         plain.partial_fit(X[i : i + 1], y[i : i + 1])
-        scores = plain._scores(TEST)
+        scores = plain._scores(TEST)[0]
         total[:, : scores.shape[1]] += scores
     model.partial_fit(X[:37], y[:37]).partial_fit(X[37:], y[37:])
-    np.testing.assert_allclose(model._scores(TEST), total / 150, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model._scores(TEST)[0], total / 150, rtol=1e-9, atol=1e-9)
 
 
 def test_averages_pay_where_steps_stay_large():

@@ -100,6 +100,10 @@ class Fleet:
             raise ValueError(
                 f"preset={preset!r} fits a dictionary, which a fleet cannot: choose another preset."
             )
+        if self._prototype._revisits_rows():
+            raise ValueError(
+                f"preset={preset!r} revisits its rows, which a fleet cannot: choose another preset."
+            )
         if self._prototype.predictor != "last":
             raise ValueError(
                 f"predictor={self._prototype.predictor!r}: the models of a fleet predict by their "

@@ -183,14 +183,13 @@ class NormalizedRule(NamedTuple):
 
     def write_column(self, features, n, x, out):
         length = np.empty(1, out.dtype)
+        self.kernel.write_column(x.reshape((-1, 1)), 1, x, length)
+        root = math.sqrt(max(length[0], 1e-300))
         for i in range(n):
             self.kernel.write_column(features[:, i : i + 1], 1, features[:, i], length)
-            diagonal = max(length[0], 1e-300)
+            both = math.sqrt(max(length[0], 1e-300)) * root  # the same whichever is x
             self.kernel.write_column(features[:, i : i + 1], 1, x, length)
-            out[i] = length[0] / math.sqrt(diagonal)
-        self.kernel.write_column(x.reshape((-1, 1)), 1, x, length)
-        for i in range(n):
-            out[i] /= math.sqrt(max(length[0], 1e-300))
+            out[i] = length[0] / both
 
 
 # Where gamma |x|^2 is larger, |p|^2 + |x|^2 - 2 <p, x> would lose the digits that matter: rows far

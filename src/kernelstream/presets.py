@@ -171,10 +171,11 @@ _PRESETS = {
         ("classifier",),
     ),
     "lasvm": Preset(
-        "the SVM's own problem on an active set, online (Bordes and others 2005); fit only",
+        "the SVM's own problem on an active set, online; finish() ends it (Bordes and others 2005)",
         None,
         lambda task: {
             "update": LASVM(), "budget": Unbounded(), "regularization": 1.0, "fit_intercept": True,
+            "step_size": Constant(1.0),
         },
         ("classifier",),
     ),

@@ -19,6 +19,8 @@ from kernelstream.parts import SLACK, Field, Part, number, one_of, rule
 __all__ = [
     "ALMA",
     "LASVM",
+    "ActiveRule",
+    "ActiveState",
     "Adatron",
     "Ballseptron",
     "Dual",
@@ -30,6 +32,7 @@ __all__ = [
     "Row",
     "SequentialRule",
     "Unused",
+    "active_fields",
     "as_update",
     "dual_fields",
 ]
@@ -210,7 +213,7 @@ class BallseptronRule(NamedTuple):
 
 @rule
 class SequentialRule(NamedTuple):
-    """Nothing for the loop: `learner.sequential` and `learner.lasvm` revisit rows in `fit`."""
+    """Nothing for the loop: `learner.sequential` revisits rows in `fit`."""
 
     unused: bool = False
 
@@ -225,10 +228,20 @@ class Unused(NamedTuple):
 _OWN_STEP = Unused("its steps have a length of their own, so leave it out")
 
 
+@rule
+class ActiveRule(NamedTuple):
+    """Numbers of LASVM; `learner.lasvm` is its loop."""
+
+    tolerance: float
+    cache_mb: float
+
+
 class _Update(Part):
     uses_norm = False
     brings_margin = False  # and then has no regularization, intercept and step size but its own
-    revisits_rows = False  # each has a coefficient of its own, in several passes: `fit` only
+    revisits_rows = False  # each has a coefficient of its own, which `fit` visits in several passes
+    in_streams = True  # as well as in `fit`
+    finishes = False  # has something left to do after a stream, which `finish` does
     only_loss: str | None = None  # the one that it goes with, in classification
     keeps_sum = True  # whether the sum of all models can be kept: old coefficients only shrink
 
@@ -299,6 +312,28 @@ class DualState(NamedTuple):
     ones: Any  # (points,): A^T e
     star: Any  # (outputs, points): alpha*, where there is a box
     plain: Any  # (outputs, points): alpha
+
+
+class ActiveState(NamedTuple):
+    """What LASVM remembers of the rows in its active set, which are the points."""
+
+    y: Any  # (points,)
+    limit: Any  # (points,): the largest coefficient, C over the regularization times the weight
+    row: Any  # (points,): the row's number in the stream
+    gradients: Any  # (outputs, points): of the dual objective, margin y - f
+    gram: Any  # (points, points): kernel values, where compiled code cannot compute them
+
+
+def active_fields(margin: float, keeps_gram: bool) -> ActiveState:
+    """The declaration of LASVM's state. To a class that comes late all points are of the rest."""
+    points, nothing = ("points",), ("none", "none")
+    return ActiveState(
+        y=Field(points, 0.0),
+        limit=Field(points, 0.0),
+        row=Field(points, 0, int),
+        gradients=Field(("outputs", "points"), -margin),
+        gram=Field(("points", "points") if keeps_gram else nothing, 0.0),
+    )
 
 
 def dual_fields(update: Any) -> DualState:
@@ -526,6 +561,7 @@ class Adatron(_Update):
     """
 
     revisits_rows = True
+    in_streams = False
     only_loss = "hinge"
     keeps_sum = False
 
@@ -540,20 +576,30 @@ class Adatron(_Update):
 
 
 class LASVM(_Update):
-    """LASVM: the support vector machine's own problem, solved online on an active set. `fit` only.
+    """LASVM: the support vector machine's own problem, solved online on an active set.
 
     PROCESS takes in a row that violates the optimality conditions, with the point that it
     contradicts most; REPROCESS takes a step on the worst pair of the active set,
     ``alpha_i += s, alpha_j -= s`` with ``s = (g_i - g_j) / (k_ii + k_jj - 2 k_ij)`` inside the box,
-    and drops points without a coefficient. At the end, REPROCESS until no pair violates more than
-    the tolerance. With more than two classes each is learned against the rest.
+    and drops points without a coefficient that are beyond the others. Each row of a stream is
+    processed, then comes one REPROCESS; the intercept is half way between the extreme gradients.
+    FINISHING repeats REPROCESS until no pair violates more than the tolerance: at the end of `fit`,
+    and in a stream whenever a model's `finish` is called. With more than two classes each is
+    learned against the rest.
+
+    Where the budget has a size (``OldestOut`` or ``SmallestOut``) and the active set is full, a
+    point goes before another comes: one without a coefficient, if there is any; otherwise the
+    oldest, or that of the smallest coefficients. Its coefficients move to other points, each time
+    to where the dual objective loses least: so they sum to zero and stay in the box all the time.
+    ``OldestOut`` follows a stream that changes. ``SmallestOut`` is for labels with little noise:
+    a wrong label keeps a coefficient of C, and those would stay for ever.
 
     Parameters
     ----------
     tolerance : float, default=0.001
         How much the gradients of a pair may differ at the end.
     cache_mb : float, default=256
-        Memory for kernel values.
+        Memory for kernel values. It changes the speed, not the result.
 
     References
     ----------
@@ -568,6 +614,7 @@ class LASVM(_Update):
     """
 
     revisits_rows = True
+    finishes = True
     only_loss = "hinge"
     keeps_sum = False
 
@@ -584,11 +631,11 @@ class LASVM(_Update):
         return True
 
     def unused(self, all_rows: bool) -> dict[str, Unused]:
-        return {"step_size": _OWN_STEP, "margin": Unused("its margin is one, so leave it out")}
+        return {"step_size": _OWN_STEP}
 
-    def to_rule(self) -> SequentialRule:
+    def to_rule(self) -> ActiveRule:
         self.check()
-        return SequentialRule()
+        return ActiveRule(float(self.tolerance), float(self.cache_mb))
 
 
 _BY_NAME = {"explicit": Explicit, "implicit": Implicit}

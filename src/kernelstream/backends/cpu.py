@@ -14,10 +14,11 @@ from kernelstream.compiled import as_argument, entry_point
 from kernelstream.learner import predict
 from kernelstream.learner.dictionary import learn_dictionary
 from kernelstream.learner.expansion import StoredGram
+from kernelstream.learner.lasvm import learn_active, needs_block
 from kernelstream.learner.learn import Tile, Trail, Work, learn_tile, new_trail, new_work
 from kernelstream.learner.model import Learner
 from kernelstream.learner.state import copy_into, snapshot
-from kernelstream.updates import DualRule
+from kernelstream.updates import ActiveRule, DualRule
 
 __all__ = [
     "LARGEST_TARGET",
@@ -200,9 +201,10 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
     """One tile: kernel blocks, the loop, and the rows that became points."""
     learner.make_room(X.shape[0])
     n = learner.n_points
-    k = learner.points.block_with_rows(n, X, numbers)
-    if not learner.points.kernel.is_bounded_by_numbers and not np.isfinite(k).all():
-        raise BadRow(first, f"{learner.points.kernel!r} is not finite for it or for a row after it")
+    if isinstance(learner.model.update, ActiveRule):  # which needs few kernel values beforehand
+        block = _kernel_block(learner, X, numbers, first) if needs_block(learner) else None
+        return learn_active(learner, block, X, numbers, y, weight, trail)
+    k = _kernel_block(learner, X, numbers, first)
     if isinstance(learner.model.update, DualRule):  # which needs no scores beforehand
         loop, shape = learn_dictionary, (X.shape[0], learner.n_outputs)
         raw_f = raw_v = learner.points.memory.lend("raw_f", shape)
@@ -217,6 +219,14 @@ def _learn_rows(learner, X, numbers, y, weight, trail, first) -> int:
     done = learner.scratch["learn"](*arguments)
     learner.points.write(trail, done, X, numbers)
     return int(done)
+
+
+def _kernel_block(learner: Learner, X: Any, numbers: np.ndarray, first: int) -> np.ndarray:
+    """Kernel values of the points and of the rows themselves with each row, all finite."""
+    k = learner.points.block_with_rows(learner.n_points, X, numbers)
+    if not learner.points.kernel.is_bounded_by_numbers and not np.isfinite(k).all():
+        raise BadRow(first, f"{learner.points.kernel!r} is not finite for it or for a row after it")
+    return k
 
 
 def _work(learner: Learner) -> Work:

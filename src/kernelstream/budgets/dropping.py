@@ -80,6 +80,9 @@ class ExpiringRule(NamedTuple):
     def refresh(self, budget_state, n, grown):
         return
 
+    def drops_oldest(self):
+        return True
+
 
 @rule
 class SmallestOutRule(NamedTuple):
@@ -114,6 +117,9 @@ class SmallestOutRule(NamedTuple):
 
     def refresh(self, budget_state, n, grown):
         return
+
+    def drops_oldest(self):
+        return False
 
 
 class Dropping(Budget):

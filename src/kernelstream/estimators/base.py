@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, validate_data
 
@@ -22,7 +22,7 @@ from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
 from kernelstream.kernels import RBF, Homogenized, Kernel, Laplacian, Normalized, as_kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner import predict
-from kernelstream.learner.lasvm import fit_lasvm
+from kernelstream.learner.lasvm import RefusedRow, finish_active, fit_lasvm
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.model import Learner, Parts, build
 from kernelstream.learner.points import as_sparse_rows
@@ -198,8 +198,13 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             raise ValueError(
                 f"update={update!r} goes with loss={update.only_loss!r}, not with {loss!r}."
             )
-        if update.revisits_rows and not isinstance(budget, Unbounded):
+        if update.revisits_rows and not update.in_streams and budget.limit() is not None:
             raise ValueError(f"{name} gives every row a coefficient: use budget=None.")
+        if update.finishes and (budget.projects() or budget.limit() == 1):
+            raise ValueError(
+                f"update={update!r} keeps the rows of pairs: use budget=None, or SmallestOut or "
+                f"OldestOut with at least two points, not {budget!r}."
+            )
         if update.revisits_rows and not isinstance(self._margin(loss, update, True), Fixed):
             raise ValueError(f"{name} needs a fixed margin: leave nu={self.nu!r} out.")
         if isinstance(update, LASVM) and not self.fit_intercept:
@@ -450,8 +455,12 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         """Fit by a learner that revisits its rows; how many passes it took."""
         orders, learner = self._epochs(X.shape[0]), self._learner
         if isinstance(self.update, LASVM):
-            tolerance, cache_mb = float(self.update.tolerance), float(self.update.cache_mb)
-            return fit_lasvm(learner, X, y, weight, orders, tolerance, cache_mb)
+            try:
+                n_passes, gap = fit_lasvm(learner, X, y, weight, orders)
+            except RefusedRow as refused:
+                raise cpu.BadRow(refused.row, cpu.TOO_LARGE_A_STEP) from None
+            self._warn_unfinished(gap)
+            return n_passes
         if isinstance(self.update, Adatron):
             return fit_adatron(learner, X, y, weight, orders)
         return fit_sequential(learner, X, y, weight, orders, float(self.update.step or 0.0))
@@ -494,8 +503,37 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         with self._turn:
             return self._by_policy(X, y, sample_weight, learn)
 
+    def finish(self) -> Any:
+        """Finish what a stream has left open, on the points that the model keeps.
+
+        LASVM takes one REPROCESS step at every row of a stream; this takes as many as there are to
+        take, until the SVM's problem on the rows of the active set is solved to the tolerance. A
+        stream may go on after it. `fit` finishes by itself. For learners that leave nothing open,
+        which are all the others, this does nothing.
+
+        Returns
+        -------
+        self
+        """
+        self._fitted()
+        if as_update(self.update).finishes:
+            with self._turn:
+                gap = self._commit(lambda model: finish_active(model._learner))
+            self._warn_unfinished(gap)
+        return self
+
+    def _warn_unfinished(self, gap: float) -> None:
+        if gap > self.update.tolerance:
+            warnings.warn(
+                f"LASVM stopped with a pair that violates the optimality conditions by {gap:.3g}: "
+                f"scale the rows, or give a smaller C or a tolerance above "
+                f"{self.update.tolerance!r}.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
     def _refuse_stream(self) -> None:
-        if self._revisits_rows():
+        if self._revisits_rows() and not (self.update.revisits_rows and self.update.in_streams):
             raise ValueError(
                 f"update={self.update!r} with budget=None revisits its rows and works in fit only: "
                 "for a stream choose another preset, such as 'sog-svr' or 'svmd'."

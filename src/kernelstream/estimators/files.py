@@ -56,6 +56,8 @@ _LATER = {
 _LATER_FROM_NOTHING = {
     "budget.n_spare", "budget.since", "expansion.past", "expansion.p_sum", "expansion.b_sum",
     "expansion.margin_sum",
+    # LASVM's, without which an older model predicts but does not go on learning
+    *(f"dual.{name}" for name in updates.ActiveState._fields),
 }  # fmt: skip
 _ALWAYS_ALLOWED = 2**30
 

@@ -2,262 +2,695 @@
 
 Bordes, Ertekin, Weston, Bottou, JMLR 6, 2005. Coefficients carry the sign of their label, so that
 they lie between min(0, C y) and max(0, C y), sum to zero (the intercept's condition), and
-``g_i = y_i - sum_j alpha_j k_ij`` is the dual's gradient. A pair (i, j) violates the optimality
-conditions by g_i - g_j, where alpha_i may grow and alpha_j may shrink.
+``g_i = margin y_i - sum_j alpha_j k_ij`` is the dual's gradient. A pair (i, j) violates the
+optimality conditions by g_i - g_j, where alpha_i may grow and alpha_j may shrink.
+
+In a stream the outputs share one active set, which is the model's points. The gradients of all
+outputs are known at every point, so that any output may give any point a coefficient; a point goes
+when it is idle in all of them. `fit` without a size works on one output after the other, each with
+an active set of its own.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
 from scipy import sparse
 
-from kernelstream.compiled import compiled
-from kernelstream.kernels import Custom
+from kernelstream.budgets.base import smallest
+from kernelstream.compiled import compiled, entry_point
+from kernelstream.learner.expansion import measure
+from kernelstream.learner.kernel_lines import ComputedLines, StoredLines, TableRule, new_lines
+from kernelstream.learner.learn import Trail
 from kernelstream.learner.model import Learner
 from kernelstream.learner.sequential import box, keep_support, signs
-from kernelstream.parts import rule
+from kernelstream.learner.state import State, allocate, snapshot
+from kernelstream.parts import SLACK
 
-__all__ = ["fit_lasvm"]
+__all__ = ["RefusedRow", "finish_active", "fit_lasvm", "learn_active", "needs_block"]
 
 _LARGEST_TABLE = 2**26  # kernel values, where all are computed beforehand
-_FEWEST_LINES = 64
 _SEEDS = 5  # rows of each label that begin in the active set
+_ROWS = 256
+# No coefficient and no gradient is larger: products of two are then far from overflowing.
+_LARGEST = 1e60
 
 
-@rule
-class TableRule(NamedTuple):
-    """Kernel values that are known already; a row is its own number."""
+class RefusedRow(Exception):  # noqa: N818 (it names what it is about)
+    """A row whose step is too large to be represented."""
 
-    table: Any
-
-    def write_column(self, features, n, x, out):
-        line = self.table[int(x[0])]
-        for i in range(n):
-            out[i] = line[int(features[0, i])]
+    def __init__(self, row: int):
+        super().__init__(row)
+        self.row = row
 
 
-class Active(NamedTuple):
-    """The active set: slots with a row each, and a cache of kernel values among them."""
-
-    n: Any  # how many slots are in use
-    row: Any  # which row is in a slot
-    slot: Any  # in which slot a row is, or -1
-    features: Any  # of the rows in the slots, a line for every feature
-    alpha: Any
-    g: Any
-    low: Any
-    high: Any
-    lines: Any  # the cache: lines of kernel values with all slots
-    line_of: Any  # of a slot, or -1
-    owner: Any  # of a line: its slot, or -1
-    used: Any  # when a line was last used
-    clock: Any
+# --- the algorithm -------------------------------------------------------------------------------
 
 
-def _new_active(n_rows: int, n_features: int, cache_mb: float) -> Active:
-    n_lines = int(min(n_rows, max(_FEWEST_LINES, cache_mb * 2**20 / (8 * n_rows))))
-    return Active(
-        n=np.zeros(1, np.int64),
-        row=np.zeros(n_rows, np.int64),
-        slot=np.full(n_rows, -1),
-        features=np.zeros((n_features, n_rows)),
-        alpha=np.zeros(n_rows),
-        g=np.zeros(n_rows),
-        low=np.zeros(n_rows),
-        high=np.zeros(n_rows),
-        lines=np.zeros((n_lines, n_rows)),
-        line_of=np.full(n_rows, -1),
-        owner=np.full(n_lines, -1),
-        used=np.zeros(n_lines, np.int64),
-        clock=np.zeros(1, np.int64),
-    )
+class Task(NamedTuple):
+    """Rows to learn: in which order, and what each is."""
+
+    order: Any
+    y: Any
+    limit: Any  # of its coefficients; zero: the row is as good as absent
+    row: Any  # its number: a row that is a point already does not become another
 
 
-@register_jitable
-def _kernel_line(kernel, active, slot):
-    """Kernel values of the row in a slot with all slots, from the cache or into it."""
-    active.clock[0] += 1
-    line = active.line_of[slot]
-    if line < 0:
-        line = 0  # the one that nobody has asked for longest
-        for m in range(1, active.used.shape[0]):
-            if active.used[m] < active.used[line]:
-                line = m
-        if active.owner[line] >= 0:
-            active.line_of[active.owner[line]] = -1
-        active.owner[line] = slot
-        active.line_of[slot] = line
-        x = active.features[:, slot].copy()
-        kernel.write_column(active.features, active.n[0], x, active.lines[line])
-    active.used[line] = active.clock[0]
-    return active.lines[line]
+class Setting(NamedTuple):
+    """Numbers that stay."""
+
+    margin: float
+    tolerance: float
+    slack: float  # gradients that differ by less, relative to them, are equal
+    oldest: bool  # whether the oldest point makes room, or that of the smallest coefficients
+
+
+class Seen(NamedTuple):
+    """What happened at each row, or nothing."""
+
+    scores: Any  # before it was learned
+    n_points: Any
+
+
+class Work(NamedTuple):
+    """Memory for one row."""
+
+    column: Any  # (slots,): its kernel values with the points
+    g: Any  # (outputs,): its gradients
+    up: Any  # (outputs,): the slot of the largest gradient that may grow, or -1
+    down: Any  # (outputs,): of the smallest that may shrink
 
 
 @register_jitable
-def _take_in(kernel, active, X, row, sign, limit):
-    """Give a row a slot, with no coefficient yet; its slot."""
-    slot = active.n[0]
-    active.n[0] = slot + 1
-    active.row[slot], active.slot[row] = row, slot
-    for j in range(X.shape[1]):
-        active.features[j, slot] = X[row, j]
-    active.low[slot], active.high[slot] = min(0.0, limit * sign), max(0.0, limit * sign)
-    active.alpha[slot] = 0.0
-    active.line_of[slot] = -1
-    line = _kernel_line(kernel, active, slot)
-    for m in range(active.owner.shape[0]):  # the lines that are there get one more value
-        if active.owner[m] >= 0:
-            active.lines[m, slot] = line[active.owner[m]]
-    total = sign
-    for j in range(slot):
-        total -= active.alpha[j] * line[j]
-    active.g[slot] = total
-    return slot
+def _sign(y, k, n_outputs):
+    """-1 or +1: one class against the rest.
+
+    A single output is that of two classes, where y is the sign, or that of the first class in a
+    stream, whose number is zero.
+    """
+    if n_outputs == 1 and y != 0.0:
+        return y
+    return 1.0 if y == k else -1.0
 
 
 @register_jitable
-def _take_out(active, slot):
-    """Free a slot; the last one moves to its place."""
-    last = active.n[0] - 1
-    line = active.line_of[slot]
-    if line >= 0:
-        active.owner[line], active.used[line] = -1, 0
-    active.slot[active.row[slot]] = -1
-    if slot != last:
-        active.row[slot] = active.row[last]
-        active.slot[active.row[slot]] = slot
-        for j in range(active.features.shape[0]):
-            active.features[j, slot] = active.features[j, last]
-        active.alpha[slot], active.g[slot] = active.alpha[last], active.g[last]
-        active.low[slot], active.high[slot] = active.low[last], active.high[last]
-        active.line_of[slot] = active.line_of[last]
-        if active.line_of[slot] >= 0:
-            active.owner[active.line_of[slot]] = slot
-        for m in range(active.owner.shape[0]):
-            if active.owner[m] >= 0:
-                active.lines[m, slot] = active.lines[m, last]
-    active.n[0] = last
+def _ways(expansion, active, k, j):
+    """Whether a coefficient may grow, and whether it may shrink."""
+    alpha = expansion.a[k, j]
+    if _sign(active.y[j], k, expansion.a.shape[0]) > 0.0:
+        return alpha < active.limit[j], alpha > 0.0
+    return alpha < 0.0, alpha > -active.limit[j]
 
 
 @register_jitable
-def _extremes(active):
-    """The slot of the largest gradient that may grow, and of the smallest that may shrink."""
-    up, down = -1, -1
-    for j in range(active.n[0]):
-        if active.alpha[j] < active.high[j] and (up < 0 or active.g[j] > active.g[up]):
+def _extremes(expansion, active, k, slack):
+    """The slot of the largest gradient that may grow, and of the smallest that may shrink.
+
+    A step leaves the gradients of its pair equal, so that near-ties are the rule. In a stream they
+    go to the lowest slot, lest rounding choose.
+    """
+    g, up, down = active.gradients[k], -1, -1
+    for j in range(expansion.n_points[0]):
+        grows, shrinks = _ways(expansion, active, k, j)
+        if grows and (up < 0 or g[j] > g[up]):
             up = j
-        if active.alpha[j] > active.low[j] and (down < 0 or active.g[j] < active.g[down]):
+        if shrinks and (down < 0 or g[j] < g[down]):
             down = j
-    return up, down
+    first_up, first_down = up, down
+    for j in range(max(up, down)):
+        grows, shrinks = _ways(expansion, active, k, j)
+        if grows and j < first_up and g[j] >= g[up] - slack * (1.0 + abs(g[up])):
+            first_up = j
+        if shrinks and j < first_down and g[j] <= g[down] + slack * (1.0 + abs(g[down])):
+            first_down = j
+    return first_up, first_down
 
 
 @register_jitable
-def _step(kernel, active, i, j):
-    """Move a pair as far as helps and fits."""
-    line_i = _kernel_line(kernel, active, i)
-    line_j = _kernel_line(kernel, active, j)
-    bend = max(line_i[i] + line_j[j] - 2.0 * line_i[j], 1e-12)
-    length = (active.g[i] - active.g[j]) / bend
-    length = min(length, active.high[i] - active.alpha[i], active.alpha[j] - active.low[j])
-    active.alpha[i] += length
-    active.alpha[j] -= length
-    for s in range(active.n[0]):
-        active.g[s] -= length * (line_i[s] - line_j[s])
+def _look(expansion, active, slack, work):
+    """The extremes of every output."""
+    for k in range(expansion.a.shape[0]):
+        work.up[k], work.down[k] = _extremes(expansion, active, k, slack)
 
 
 @register_jitable
-def _process(kernel, active, X, row, sign, limit, tolerance):
-    """Take in a row that contradicts the active set."""
-    if active.slot[row] >= 0 or limit == 0.0:
-        return
-    slot = _take_in(kernel, active, X, row, sign, limit)
-    up, down = _extremes(active)
-    i, j = (slot, down) if sign > 0.0 else (up, slot)
-    if i < 0 or j < 0 or i == j or active.g[i] - active.g[j] <= tolerance:
-        if active.n[0] > 2 * _SEEDS:
-            _take_out(active, slot)
-        return
-    _step(kernel, active, i, j)
-
-
-@register_jitable
-def _reprocess(kernel, active, tolerance):
-    """A step on the worst pair, after which idle points go; how much it violated."""
-    up, down = _extremes(active)
-    if up < 0 or down < 0:
+def _middle(active, k, up, down):
+    """The intercept: half way between the extremes. With one label only, that label's score."""
+    if up < 0 and down < 0:
         return 0.0
-    gap = active.g[up] - active.g[down]
-    if gap <= tolerance:
-        return gap
-    _step(kernel, active, up, down)
-    up, down = _extremes(active)
-    if up >= 0 and down >= 0:
-        most, least = active.g[up], active.g[down]
-        for s in range(active.n[0] - 1, -1, -1):
-            if active.alpha[s] == 0.0:
-                idle = active.g[s] >= most if active.high[s] == 0.0 else active.g[s] <= least
-                if idle:
-                    _take_out(active, s)
-    return gap
+    if up < 0 or down < 0:
+        return active.gradients[k, max(up, down)]
+    return 0.5 * (active.gradients[k, up] + active.gradients[k, down])
 
 
-@compiled
-def _online(kernel, active, X, sign, limit, order, tolerance):
-    """One pass: PROCESS a row, REPROCESS once."""
-    for position in range(order.shape[0]):
-        row = order[position]
-        _process(kernel, active, X, row, sign[row], limit[row], tolerance)
-        _reprocess(kernel, active, tolerance)
+@register_jitable
+def _move(source, expansion, active, k, i, j, length):
+    """``alpha_i += length, alpha_j -= length``; whether all numbers can be represented."""
+    n, g = expansion.n_points[0], active.gradients[k]
+    line_i = source.line_of_slot(i, n)
+    line_j = source.line_of_slot(j, n)
+    expansion.a[k, i] += length
+    expansion.a[k, j] -= length
+    sound = True
+    for s in range(n):
+        g[s] -= length * (line_i[s] - line_j[s])
+        sound = sound and abs(g[s]) <= _LARGEST
+    return sound
 
 
-@compiled
-def _finish(kernel, active, tolerance, most):
-    """REPROCESS until no pair violates more than the tolerance; the intercept."""
-    for _ in range(most):
-        if _reprocess(kernel, active, tolerance) <= tolerance:
+@register_jitable
+def _step(source, expansion, active, k, i, j):
+    """Move a pair as far as helps and fits; whether all numbers can be represented."""
+    alpha, g, n_outputs = expansion.a[k], active.gradients[k], expansion.a.shape[0]
+    line_i = source.line_of_slot(i, expansion.n_points[0])
+    bend = max(source.own_value(i) + source.own_value(j) - 2.0 * line_i[j], 1e-12)
+    high = active.limit[i] if _sign(active.y[i], k, n_outputs) > 0.0 else 0.0
+    low = 0.0 if _sign(active.y[j], k, n_outputs) > 0.0 else -active.limit[j]
+    up, down = high - alpha[i], alpha[j] - low
+    length = min((g[i] - g[j]) / bend, up, down)
+    sound = _move(source, expansion, active, k, i, j, length)
+    if up <= length * (1.0 + SLACK):  # a coefficient at its bound is there exactly
+        alpha[i] = high
+    if down <= length * (1.0 + SLACK):
+        alpha[j] = low
+    return sound
+
+
+@register_jitable
+def _take_out(source, expansion, active, slot):
+    """Free a slot; the last one moves to its place."""
+    last = expansion.n_points[0] - 1
+    source.free_slot(slot, last)
+    for k in range(expansion.a.shape[0]):
+        expansion.a[k, slot] = expansion.a[k, last]
+        expansion.a[k, last] = 0.0
+        active.gradients[k, slot] = active.gradients[k, last]
+    active.y[slot] = active.y[last]
+    active.limit[slot] = active.limit[last]
+    active.row[slot] = active.row[last]
+    expansion.n_points[0] = last
+
+
+@register_jitable
+def _give_away(source, expansion, active, k, goes):
+    """Move a point's coefficient to others, each time to where the dual objective loses least.
+
+    So the sum stays zero, and every coefficient in its box. There is always enough room: the others
+    sum to minus this one, and may at least go to zero.
+    """
+    alpha, g, n_outputs = expansion.a[k], active.gradients[k], expansion.a.shape[0]
+    n = expansion.n_points[0]
+    sound = True
+    while alpha[goes] != 0.0:
+        line, rest = source.line_of_slot(goes, n), abs(alpha[goes])
+        way = 1.0 if alpha[goes] > 0.0 else -1.0
+        best, best_gain, best_room, best_end = -1, 0.0, 0.0, 0.0
+        for j in range(n):
+            end = active.limit[j] if _sign(active.y[j], k, n_outputs) == way else 0.0
+            room = end - way * alpha[j]
+            if j == goes or not room > 0.0:
+                continue
+            length = min(rest, room)
+            bend = source.own_value(goes) + source.own_value(j) - 2.0 * line[j]
+            gain = way * (g[j] - g[goes]) - 0.5 * length * bend  # for each unit that is moved
+            if best < 0 or gain > best_gain:
+                best, best_gain, best_room, best_end = j, gain, room, way * end
+        if best < 0:  # what rounding left
+            alpha[goes] = 0.0
             break
-    up, down = _extremes(active)
+        length = min(rest, best_room)
+        sound = _move(source, expansion, active, k, best, goes, way * length) and sound
+        if best_room <= length * (1.0 + SLACK):  # as in `_step`
+            alpha[best] = best_end
+        if rest <= length * (1.0 + SLACK):
+            alpha[goes] = 0.0
+    return sound
+
+
+@register_jitable
+def _first_to_go(expansion, active, oldest):
+    """The point that makes room for another: the oldest, or that of the smallest coefficients.
+
+    Points without a coefficient go before all others, the oldest of them first.
+    """
+    n = expansion.n_points[0]
+    measure(expansion, n)
+    best, best_idle = 0, -1
+    for j in range(n):
+        if active.row[j] < active.row[best]:
+            best = j
+        if expansion.size2[j] == 0.0 and (best_idle < 0 or active.row[j] < active.row[best_idle]):
+            best_idle = j
+    if best_idle >= 0:
+        return best_idle
+    return best if oldest else smallest(expansion.size2, n)
+
+
+@register_jitable
+def _row_gradients(expansion, y, margin, work):
+    """The gradients of a row that is no point, from its kernel values."""
+    n_outputs = expansion.a.shape[0]
+    for k in range(n_outputs):
+        alpha, total = expansion.a[k], margin * _sign(y, k, n_outputs)
+        for j in range(expansion.n_points[0]):
+            total -= alpha[j] * work.column[j]
+        work.g[k] = total
+
+
+@register_jitable
+def _is_wanted(expansion, active, y, tolerance, work):
+    """Whether a row contradicts the active set, in any output; or is among the first."""
+    n, n_outputs = expansion.n_points[0], expansion.a.shape[0]
+    if n < 2 * _SEEDS and n < expansion.a.shape[1]:
+        return True
+    for k in range(n_outputs):
+        up, down = work.up[k], work.down[k]
+        if _sign(y, k, n_outputs) > 0.0:
+            if down >= 0 and work.g[k] - active.gradients[k, down] > tolerance:
+                return True
+        elif up >= 0 and active.gradients[k, up] - work.g[k] > tolerance:
+            return True
+    return False
+
+
+@register_jitable
+def _process(source, expansion, active, task, i, k_xx, setting, work):
+    """PROCESS: take in a row that contradicts the active set; whether numbers are sound."""
+    n_outputs, sound, y = expansion.a.shape[0], True, task.y[i]
+    if not _is_wanted(expansion, active, y, setting.tolerance, work):
+        return True
+    if expansion.n_points[0] == expansion.a.shape[1]:
+        goes = _first_to_go(expansion, active, setting.oldest)
+        for k in range(n_outputs):
+            sound = _give_away(source, expansion, active, k, goes) and sound
+        _take_out(source, expansion, active, goes)
+        work.column[goes] = work.column[expansion.n_points[0]]
+        _row_gradients(expansion, y, setting.margin, work)
+    slot = expansion.n_points[0]
+    expansion.n_points[0] = slot + 1
+    source.admit_row(i, slot, work.column, k_xx)
+    active.y[slot], active.limit[slot], active.row[slot] = y, task.limit[i], task.row[i]
+    for k in range(n_outputs):
+        expansion.a[k, slot] = 0.0
+        active.gradients[k, slot] = work.g[k]
+    for k in range(n_outputs):
+        up, down = _extremes(expansion, active, k, setting.slack)
+        if _sign(y, k, n_outputs) > 0.0:
+            up = slot
+        else:
+            down = slot
+        if up < 0 or down < 0:
+            continue
+        if active.gradients[k, up] - active.gradients[k, down] > setting.tolerance:
+            sound = _step(source, expansion, active, k, up, down) and sound
+    return sound
+
+
+@register_jitable
+def _reprocess(source, expansion, active, k, setting):
+    """A step on the worst pair of an output; how much it violated, and whether it is sound."""
+    up, down = _extremes(expansion, active, k, setting.slack)
     if up < 0 or down < 0:
-        return 0.0
-    return 0.5 * (active.g[up] + active.g[down])
+        return 0.0, True
+    gap = active.gradients[k, up] - active.gradients[k, down]
+    if gap <= setting.tolerance:
+        return gap, True
+    return gap, _step(source, expansion, active, k, up, down)
+
+
+@register_jitable
+def _is_idle(expansion, active, s, work):
+    """Whether a point has no coefficient, and is beyond the extremes, in every output."""
+    n_outputs = expansion.a.shape[0]
+    for k in range(n_outputs):
+        if expansion.a[k, s] != 0.0:
+            return False
+        up, down = work.up[k], work.down[k]
+        if up < 0 or down < 0:  # an output that knows one label only: nothing is at stake
+            continue
+        g = active.gradients[k]
+        if _sign(active.y[s], k, n_outputs) > 0.0:
+            if g[s] > g[down]:
+                return False
+        elif g[s] < g[up]:
+            return False
+    return True
+
+
+@register_jitable
+def _drop_idle(source, expansion, active, slack, work):
+    """Take out the points that are idle; `work` knows the extremes, and is told the new ones."""
+    # Points move when one goes, and with them the slots of the extremes: all are judged first.
+    n, n_idle = expansion.n_points[0], 0
+    for s in range(n):
+        if _is_idle(expansion, active, s, work):
+            work.column[n_idle] = s
+            n_idle += 1
+    for m in range(n_idle - 1, -1, -1):
+        _take_out(source, expansion, active, int(work.column[m]))
+    if n_idle > 0:
+        _look(expansion, active, slack, work)
+
+
+@compiled
+def _learn(source, expansion, active, b, task, seen, setting, work):
+    """PROCESS each row, then REPROCESS once; how many rows. Fewer than all: the next is refused."""
+    n_outputs, margin, slack = expansion.a.shape[0], setting.margin, setting.slack
+    _look(expansion, active, slack, work)
+    for position in range(task.order.shape[0]):
+        i = task.order[position]
+        k_xx = source.row_column(i, expansion.n_points[0], work.column)
+        _row_gradients(expansion, task.y[i], margin, work)
+        if seen.scores.shape[0] > 0:
+            for k in range(n_outputs):
+                f = margin * _sign(task.y[i], k, n_outputs) - work.g[k]
+                seen.scores[position, k] = f + b[k]
+        if task.limit[i] > 0.0:
+            known, sound, stepped = False, True, False
+            for s in range(expansion.n_points[0]):
+                known = known or active.row[s] == task.row[i]
+            if not known:
+                sound = _process(source, expansion, active, task, i, k_xx, setting, work)
+            for k in range(n_outputs):
+                gap, fine = _reprocess(source, expansion, active, k, setting)
+                sound, stepped = sound and fine, stepped or gap > setting.tolerance
+            if not sound:
+                return position
+            _look(expansion, active, slack, work)
+            if stepped:
+                _drop_idle(source, expansion, active, slack, work)
+            for k in range(n_outputs):
+                b[k] = _middle(active, k, work.up[k], work.down[k])
+            expansion.n_seen[0] += 1
+        if seen.n_points.shape[0] > 0:
+            seen.n_points[position] = expansion.n_points[0]
+    return task.order.shape[0]
+
+
+@compiled
+def _finish(source, expansion, active, b, setting, most, work):
+    """REPROCESS until no pair violates more than the tolerance; the largest violation left."""
+    largest, tolerance, slack = 0.0, setting.tolerance, setting.slack
+    _look(expansion, active, slack, work)
+    for k in range(expansion.a.shape[0]):
+        gap, steps = math.inf, 0
+        while gap > tolerance and steps < most:
+            gap, sound = _reprocess(source, expansion, active, k, setting)
+            if not sound:
+                return math.inf
+            if gap > tolerance:
+                steps += 1
+                work.up[k], work.down[k] = _extremes(expansion, active, k, slack)
+                _drop_idle(source, expansion, active, slack, work)
+        if steps > 0:
+            b[k] = _middle(active, k, work.up[k], work.down[k])
+        largest = max(largest, gap)
+    return largest
+
+
+@compiled
+def _losses(loss, scores, y, margin, out):
+    for i in range(scores.shape[0]):
+        out[i] = loss.value(scores[i], y[i], margin)
+
+
+# --- on a stream ---------------------------------------------------------------------------------
+
+
+def learn_active(
+    learner: Learner, k: np.ndarray | None, X: Any, numbers: np.ndarray, y: np.ndarray,
+    weight: np.ndarray, trail: Trail,
+) -> int:  # fmt: skip
+    """Learn some rows, all or none; how many could be. Fewer than all: the next one is refused.
+
+    `k` has the kernel values of the points and of the rows with each row, where `needs_block`.
+    """
+    state, n = learner.state, X.shape[0]
+    seen = Seen(np.empty((n, learner.n_outputs)), trail.n_points)
+    # rows are numbered in the order of the stream, those without weight left out
+    row = state.expansion.n_seen[0] + np.cumsum(weight > 0) - 1
+    done = _learn_tile(learner, k, X, numbers, y, weight, row, seen)
+    if done == n:
+        trail.slot[:], trail.partner[:], trail.share[:] = -1, -1, 0.0
+        if trail.scores.size:
+            trail.scores[:] = seen.scores
+        margin = float(state.margin.epsilon[0])
+        _losses(learner.model.loss, seen.scores, y, margin, trail.loss)
+        trail.margin[:] = margin
+        trail.eta[:], trail.drift[:] = state.step_size.eta[0], state.step_size.drift[0]
+    return done
+
+
+def finish_active(learner: Learner) -> float:
+    """REPROCESS the active set until it is solved; the largest violation that is left."""
+    before, state = learner.state, snapshot(learner.state)
+    n, n_features = learner.n_points, learner.n_features
+    source = _source(learner, state, np.empty((0, n_features)), np.empty((n, 0)))
+    gap = _finish(
+        source, state.expansion, state.dual, state.intercept.b, _setting(learner), 1000 * (n + 1),
+        _new_work(state),
+    )  # fmt: skip
+    if not math.isfinite(gap):
+        raise ValueError(
+            "the model cannot be finished: its coefficients would become too large to be "
+            "represented. Give a smaller C, or a larger regularization."
+        )
+    _keep(learner, before, state, source)
+    return float(gap)
+
+
+def needs_block(learner: Learner) -> bool:
+    """Whether a learner is given kernel values: its rows are sparse or its kernel a function."""
+    return learner.state.dual.gram.size > 0
+
+
+def _learn_tile(
+    learner: Learner, k: np.ndarray | None, X: Any, numbers: np.ndarray, y: np.ndarray,
+    weight: np.ndarray, row: np.ndarray, seen: Seen,
+) -> int:  # fmt: skip
+    """`_learn` on a copy of the state, which is kept if every row could be learned."""
+    _refuse_too_many(learner)
+    before, state = learner.state, snapshot(learner.state)
+    source = _source(learner, state, X, k)
+    task = Task(
+        np.arange(X.shape[0]), np.ascontiguousarray(y, np.float64), _limits(learner, weight),
+        np.ascontiguousarray(row, np.int64),
+    )  # fmt: skip
+    arguments = (
+        source, state.expansion, state.dual, state.intercept.b, task, seen, _setting(learner),
+        _new_work(state),
+    )  # fmt: skip
+    if "learn" not in learner.scratch:  # the types of these never change in a learner's life
+        learner.scratch["learn"] = entry_point(_learn, *arguments)
+    done = int(learner.scratch["learn"](*arguments))
+    if done == X.shape[0]:
+        _keep(learner, before, state, source, X, numbers, row)
+    return done
+
+
+def _setting(learner: Learner, slack: float = SLACK) -> Setting:
+    return Setting(
+        float(learner.state.margin.epsilon[0]), float(learner.model.update.tolerance), slack,
+        bool(learner.model.budget.drops_oldest()),
+    )  # fmt: skip
+
+
+def _limits(learner: Learner, weight: np.ndarray) -> np.ndarray:
+    """The largest coefficient of each row, C over the regularization times its weight."""
+    return np.minimum(box(learner, weight), _LARGEST)
+
+
+def _refuse_too_many(learner: Learner) -> None:
+    """Where all kernel values are kept, points must be few."""
+    if needs_block(learner) and learner.n_points**2 > _LARGEST_TABLE:
+        raise ValueError(
+            f"LASVM keeps all kernel values where rows are sparse or the kernel is a function, and "
+            f"{learner.n_points:,} points are too many for that: give a size, budget=4096 say, or "
+            "dense rows and a kernel of kernelstream."
+        )
+
+
+def _new_work(state: State) -> Work:
+    n_outputs, n_slots = state.expansion.a.shape
+    return Work(
+        np.empty(n_slots), np.empty(n_outputs), np.empty(n_outputs, np.int64),
+        np.empty(n_outputs, np.int64),
+    )  # fmt: skip
+
+
+def _source(learner: Learner, state: State, X: Any, k: np.ndarray | None) -> Any:
+    """Where the loop finds kernel values. The cache of the last call serves, if it is true yet."""
+    n, n_slots = learner.n_points, learner.n_slots
+    if n > 0 and not state.dual.limit[:n].all():
+        raise ValueError(
+            "this model comes from a file of an earlier version, which kept the support vectors "
+            "and no more: it predicts, but cannot go on learning. Fit it again."
+        )
+    if state.dual.gram.size:
+        assert k is not None
+        return StoredLines(state.dual.gram, k.astype(np.float64), n, np.arange(n_slots))
+    rows = np.ascontiguousarray(X, np.float64)
+    lines, cached = learner.scratch.pop("lines", (None, None))
+    if lines is None or lines.features.shape != (rows.shape[1], n_slots):
+        update = learner.model.update
+        lines = new_lines(learner.points.kernel.to_rule(), rows, n_slots, update.cache_mb)
+        cached = None
+    # Whatever happened in between, undone blocks too: points with the same numbers are the same.
+    if cached is None or not np.array_equal(cached, state.dual.row[:n]):
+        lines.line_of[:], lines.owner[:], lines.used[:], lines.clock[:] = -1, -1, 0, 0
+        lines.features[:, :n] = learner.points.rows[:n].T
+        lines.own[:] = np.nan
+    return lines._replace(rows=rows)
+
+
+def _keep(
+    learner: Learner, before: State, state: State, source: Any, X: Any = None,
+    numbers: Any = None, row: Any = None,
+) -> None:  # fmt: skip
+    """Make a state that was learned the learner's, and put its points into their slots.
+
+    X and the numbers of its rows are what was learned.
+    """
+    n_before, n = int(before.expansion.n_points[0]), int(state.expansion.n_points[0])
+    old, new = before.dual.row[:n_before], state.dual.row[:n]
+    both = min(n_before, n)
+    slots = np.append(np.flatnonzero(old[:both] != new[:both]), np.arange(both, n))
+    if slots.size:
+        points = learner.points
+        place, moved = _find(old, new[slots])
+        rows, values = points.rows[place[moved]], points.numbers[place[moved]]
+        if not moved.all():
+            place, came = _find(row, new[slots])
+            came &= ~moved
+            rows = _stacked(rows, X[place[came]])
+            values = np.append(values, numbers[place[came]])
+            slots = np.append(slots[moved], slots[came])
+        points.replace(slots, rows, values)
+    _describe(state)
+    learner.state = state
+    if isinstance(source, ComputedLines):
+        learner.scratch["lines"] = source._replace(rows=source.rows[:0]), new.copy()
+
+
+def _find(numbers: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each wanted number comes first, and whether it comes at all."""
+    order = np.argsort(numbers, kind="stable")
+    place = np.searchsorted(numbers, wanted, sorter=order)
+    found = place < len(numbers)
+    place = order[np.where(found, place, 0)] if len(numbers) else np.zeros_like(place)
+    found[found] = numbers[place[found]] == wanted[found]
+    return place, found
+
+
+def _stacked(first: Any, second: Any) -> Any:
+    if sparse.issparse(first):
+        return sparse.csr_array(sparse.vstack([first, second]))
+    return np.vstack([first, second])
+
+
+def _describe(state: State) -> None:
+    """What else an expansion says of itself."""
+    expansion, active = state.expansion, state.dual
+    n, n_outputs = int(expansion.n_points[0]), len(state.intercept.b)
+    a, y = expansion.a[:, :n], active.y[:n]
+    if n_outputs == 1:  # as `_sign`
+        sign = np.where(y == 0.0, 1.0, y)[None]
+    else:
+        sign = np.where(y == np.arange(n_outputs)[:, None], 1.0, -1.0)
+    f = float(state.margin.epsilon[0]) * sign - active.gradients[:, :n]
+    expansion.norm2[0] = max(float((a * f).sum()), 0.0)
+    expansion.size2[:n], expansion.size2[n:] = (a**2).sum(axis=0), 0.0
+
+
+# --- in `fit` ------------------------------------------------------------------------------------
 
 
 def fit_lasvm(
-    learner: Learner, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any, tolerance: float,
-    cache_mb: float,
-) -> int:  # fmt: skip
-    """Fit a new learner to X, in passes of the orders given, and finish; how many passes."""
-    n = X.shape[0]
-    sign, limit = signs(learner, y), box(learner, weight)
+    learner: Learner, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any
+) -> tuple[int, float]:
+    """Fit a new learner to X, in passes of the orders given, and finish.
+
+    How many passes there were, and the largest violation that is left.
+    """
+    orders = [np.arange(X.shape[0])[order] for order in orders]
+    if learner.limit is None:
+        return len(orders), _fit_outputs(learner, X, y, weight, orders)
+    numbers = learner.points.kernel.numbers(X)
+    nothing = Seen(np.empty((0, learner.n_outputs)), np.empty(0, np.int64))
+    for order in orders:
+        for start in range(0, len(order), _ROWS):
+            some = order[start : start + _ROWS]
+            rows, k = X[some], None
+            if needs_block(learner):
+                k = learner.points.block_with_rows(learner.n_points, rows, numbers[some])
+            done = _learn_tile(
+                learner, k, rows, numbers[some], y[some], weight[some], some, nothing
+            )
+            if done < len(some):
+                raise RefusedRow(int(some[done]))
+    gap = finish_active(learner)
+    row = learner.state.dual.row[: learner.n_points]
+    row[:] = np.argsort(np.argsort(row))  # rows of a stream that goes on have larger numbers
+    return len(orders), gap
+
+
+def _fit_outputs(
+    learner: Learner, X: Any, y: np.ndarray, weight: np.ndarray, orders: list[np.ndarray]
+) -> float:
+    """Fit each output with an active set of its own; the largest violation that is left."""
+    n, update = X.shape[0], learner.model.update
+    sign, limit, gap = signs(learner, y), _limits(learner, weight), 0.0
+    setting = _setting(learner, slack=0.0)
+    margin = setting.margin
     kernel, rows = _compiled_kernel(learner, X)
-    orders = [np.arange(n)[order] for order in orders]
     beta, scores = np.zeros((learner.n_outputs, n)), np.zeros((learner.n_outputs, n))
     for k in range(learner.n_outputs):
-        active = _new_active(n, rows.shape[1], cache_mb)
-        target = sign[k]
-        seeds = [np.flatnonzero(target == label)[:_SEEDS] for label in (-1.0, 1.0)]
+        state = allocate(learner.fields, {"outputs": 1, "points": n, "touched": 1})
+        lines = new_lines(kernel, rows, n, update.cache_mb)
+        own = state.expansion, state.dual, state.intercept.b
+        nothing, work = Seen(np.empty((0, 1)), np.empty(0, np.int64)), _new_work(state)
+        seeds = [np.flatnonzero((sign[k] == label) & (limit > 0))[:_SEEDS] for label in (-1.0, 1.0)]
         for order in (np.concatenate(seeds), *orders):
-            _online(kernel, active, rows, target, limit, order, tolerance)
-        b = _finish(kernel, active, tolerance, 1000 * n)
-        m = int(active.n[0])
-        beta[k, active.row[:m]] = active.alpha[:m]
-        scores[k, active.row[:m]] = target[active.row[:m]] - active.g[:m]
-        learner.state.intercept.b[k] = b if learner.model.intercept.is_fitted() else 0.0
+            task = Task(order, sign[k], limit, np.arange(n))
+            done = _learn(lines, *own, task, nothing, setting, work)
+            if done < len(order):
+                raise RefusedRow(int(order[done]))
+        gap = max(gap, _finish(lines, *own, setting, 1000 * n, work))
+        m = int(state.expansion.n_points[0])
+        points = state.dual.row[:m]
+        beta[k, points] = state.expansion.a[0, :m]
+        scores[k, points] = margin * sign[k, points] - state.dual.gradients[0, :m]
+        learner.state.intercept.b[k] = state.intercept.b[0]
     keep_support(learner, X, learner.points.kernel.numbers(X), beta, scores)
-    return len(orders)
+    support = np.flatnonzero(beta.any(axis=0))
+    _begin_stream(learner, y[support], margin * sign[:, support], limit[support])
+    return gap
+
+
+def _begin_stream(learner: Learner, y: np.ndarray, target: np.ndarray, limit: np.ndarray) -> None:
+    """What a stream that goes on from the points needs to know of them."""
+    n, points, active = learner.n_points, learner.points, learner.state.dual
+    active.y[:n], active.limit[:n], active.row[:n] = y, limit, np.arange(n)
+    for start in range(0, n, _ROWS):
+        some = slice(start, min(start + _ROWS, n))
+        block = np.empty((n, some.stop - start), learner.dtype)
+        points.block(n, points.rows[some], points.numbers[some], block)
+        active.gradients[:, some] = target[:, some] - learner.state.expansion.a[:, :n] @ block
+        if needs_block(learner):
+            active.gram[:n, some] = block
 
 
 def _compiled_kernel(learner: Learner, X: Any) -> tuple[Any, np.ndarray]:
     """The kernel as compiled code asks for it, and the rows that it understands."""
     kernel, n = learner.points.kernel, X.shape[0]
-    if not sparse.issparse(X) and not isinstance(kernel, Custom):
+    if not needs_block(learner):
         return kernel.to_rule(), np.ascontiguousarray(X, dtype=np.float64)
     if n * n > _LARGEST_TABLE:
         raise ValueError(
             f"LASVM keeps all kernel values where rows are sparse or the kernel is a function, and "
-            f"{n:,} rows are too many for that: use dense rows and a kernel of kernelstream, or at "
-            f"most {int(_LARGEST_TABLE**0.5):,} rows."
+            f"{n:,} rows are too many for that: give a size, budget=4096 say, or dense rows and a "
+            f"kernel of kernelstream, or at most {int(_LARGEST_TABLE**0.5):,} rows."
         )
     table, numbers = np.empty((n, n), learner.dtype), kernel.numbers(X)
     kernel.block(X, X, numbers, numbers, table)

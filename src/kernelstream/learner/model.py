@@ -20,7 +20,7 @@ from kernelstream.learner.state import (
     resize,
     snapshot,
 )
-from kernelstream.updates import dual_fields
+from kernelstream.updates import active_fields, dual_fields
 
 __all__ = [
     "Gate", "Learner", "Model", "Parts", "build", "corrects_norms", "first_slots", "refuse_beyond",
@@ -258,7 +258,7 @@ def build(
             margin=parts.margin.state(step_rule.initial),
             intercept=intercept.state(),
             budget=parts.budget.state(_norm_decay(parts, model) if stores_gram else None, dtype),
-            dual=dual_fields(parts.update),
+            dual=_update_fields(parts, sparse),
         )
         for nonzeros in (False, True)
     )
@@ -333,3 +333,19 @@ def _n_lines(most_touched: int | None, n_outputs: int) -> int:
     if most_touched is not None and _keeps_nonzeros(most_touched, n_outputs):
         return most_touched
     return n_outputs
+
+
+def _update_fields(parts: Parts, sparse: bool) -> Any:
+    """What the update remembers."""
+    if not parts.update.finishes:
+        return dual_fields(parts.update)
+    return active_fields(float(parts.margin.value), sparse or not _compiles(parts.kernel))
+
+
+def _compiles(kernel: Kernel) -> bool:
+    """Whether compiled code can compute kernel values."""
+    try:
+        kernel.to_rule()
+    except ValueError:
+        return False
+    return True

@@ -187,6 +187,12 @@ class Points(_Rows):
     def write(self, trail: Any, done: int, X: np.ndarray, numbers: np.ndarray) -> None:
         """Nothing: the loop has written the rows, see `Slots`."""
 
+    def replace(self, slots: np.ndarray, X: np.ndarray, numbers: np.ndarray) -> None:
+        """Put rows into slots, each of which is named once."""
+        if self.journal is not None:
+            self.journal.append((slots, self.rows[slots], self.numbers[slots]))
+        self.rows[slots], self.numbers[slots] = X, numbers
+
     def undo(self) -> None:
         """Take back what was written since the journal began."""
         for slots, rows, numbers in reversed(self.journal or []):
@@ -264,7 +270,10 @@ class SparsePoints(_Rows):
 
     def write(self, trail: Any, done: int, X: sparse.csr_array, numbers: np.ndarray) -> None:
         """Put the rows that became points into their slots, in order."""
-        slots = trail.slot[:done]
+        self.replace(trail.slot[:done], X, numbers)
+
+    def replace(self, slots: np.ndarray, X: sparse.csr_array, numbers: np.ndarray) -> None:
+        """Put rows into slots, in order; below zero there is nothing to do."""
         if self.journal is not None:
             self.journal.append((self.rows, self.numbers))
         came = np.flatnonzero(slots >= 0)
@@ -284,7 +293,10 @@ class SparsePoints(_Rows):
 
     def block(self, n_points: int, X: sparse.csr_array, numbers: np.ndarray, out: Any) -> None:
         """Write k(points, X) into `out`."""
-        self.kernel.block(self.rows, X, self.numbers, numbers, out)
+        rows, own = self.rows, self.numbers
+        if rows.shape[0] > n_points:  # points have gone
+            rows, own = rows[:n_points], own[:n_points]
+        self.kernel.block(rows, X, own, numbers, out)
 
     def block_with_rows(self, n_points: int, X: sparse.csr_array, numbers: np.ndarray) -> Any:
         """k(points, X) and below it k(X, X)."""
