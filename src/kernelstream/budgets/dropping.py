@@ -29,6 +29,9 @@ class OldestOutRule(NamedTuple):
     def refresh(self, budget_state, n, grown):
         return
 
+    def drops_oldest(self):
+        return True
+
 
 @rule
 class ExpiringRule(NamedTuple):
@@ -79,9 +82,6 @@ class ExpiringRule(NamedTuple):
 
     def refresh(self, budget_state, n, grown):
         return
-
-    def drops_oldest(self):
-        return True
 
 
 @rule

@@ -200,10 +200,11 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             )
         if update.revisits_rows and not update.in_streams and budget.limit() is not None:
             raise ValueError(f"{name} gives every row a coefficient: use budget=None.")
-        if update.finishes and (budget.projects() or budget.limit() == 1):
+        ages = budget.projects() or budget.expires() or budget.fades()
+        if update.finishes and (ages or budget.limit() == 1):
             raise ValueError(
-                f"update={update!r} keeps the rows of pairs: use budget=None, or SmallestOut or "
-                f"OldestOut with at least two points, not {budget!r}."
+                f"update={update!r} keeps the rows of pairs: use budget=None, or SmallestOut(size) "
+                f"or OldestOut(size) with at least two points and no more, not {budget!r}."
             )
         if update.revisits_rows and not isinstance(self._margin(loss, update, True), Fixed):
             raise ValueError(f"{name} needs a fixed margin: leave nu={self.nu!r} out.")
