@@ -90,7 +90,7 @@ def test_a_late_class_is_unknown_until_its_row_in_prequential_too():
     for i, (x, label) in enumerate(zip(X, y, strict=True)):
         if i and label in rows.classes_:
             np.testing.assert_allclose(
-                rows._scores(x[None])[0], result.scores[i, : label + 1], atol=1e-9
+                rows._scores(x[None])[0][0], result.scores[i, : label + 1], atol=1e-9
             )
         rows.learn_one(x, label)
 
