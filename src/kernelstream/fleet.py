@@ -9,7 +9,7 @@ from kernelstream import persistence, presets
 from kernelstream.backends import cpu
 from kernelstream.backends import fleet as backend
 from kernelstream.estimators import KernelClassifier, KernelRegressor
-from kernelstream.estimators.files import from_json, to_json
+from kernelstream.estimators.files import from_json, may_lack, to_json
 from kernelstream.estimators.labels import Labels, as_labels
 from kernelstream.learner.model import build
 from kernelstream.learner.state import arrays as state_arrays
@@ -344,6 +344,8 @@ class Fleet:
         names = {name for name, _ in state_arrays(models.learner.state)}
         for name, array in [*((name, models.view(name)) for name in names),
                             ("points", models.points)]:  # fmt: skip
+            if name not in arrays and may_lack(name, array):
+                continue
             if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
                 raise persistence.FileError(f"the array {name!r} is not one of such a fleet.")
             array[...] = arrays[name]
@@ -477,6 +479,7 @@ class Fleet:
 _READABLE = {
     "n_seen_": "expansion.n_seen",
     "step_size_": "step_size.eta",
+    "n_capped_": "step_size.n_capped",
     "drift_score_": "step_size.drift",
     "margin_": "margin.epsilon",
     "n_support_": "expansion.n_points",

@@ -24,7 +24,9 @@ from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import check_values
 from kernelstream.parts import Part, integer_at_least
 
-__all__ = ["Saveable", "from_bytes", "from_json", "rebuild", "to_json", "with_header"]
+__all__ = [
+    "Saveable", "from_bytes", "from_json", "may_lack", "rebuild", "to_json", "with_header",
+]  # fmt: skip
 
 # A file can name these classes and no others.
 _PARTS: dict[str, type[Part]] = {
@@ -34,7 +36,8 @@ _PARTS: dict[str, type[Part]] = {
     if isinstance(part, type) and issubclass(part, Part) and name in module.__all__
 }
 _FUNCTION = "a function"
-_LATER = {"expansion.born"}  # arrays that the first files did not have
+# Arrays that the first files did not have, and that then keep what a new model begins with.
+_LATER = {"expansion.born", "step_size.felt", "step_size.n_capped", "intercept.felt"}
 MAX_BYTES = 2**34
 
 
@@ -145,8 +148,8 @@ def rebuild(
     if n_slots > learner.n_slots:
         learner.resize_slots(n_slots)
     for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
-        if name in _LATER and name not in arrays and array.size == 0:
-            continue  # the file is older, and its model has no use for it
+        if name not in arrays and may_lack(name, array):
+            continue
         saved = arrays[name]
         sizes = zip(axes, saved.shape, strict=True)
         array[tuple(slice(n if axis == "points" else None) for axis, n in sizes)] = saved
@@ -172,6 +175,11 @@ def rebuild(
             raise persistence.FileError(f"the file's feature names are {names!r}.")
         model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
     return model
+
+
+def may_lack(name: str, array: np.ndarray) -> bool:
+    """Whether a file that is older than an array of the state does without it."""
+    return name in _LATER and (name != "expansion.born" or array.size == 0)
 
 
 def _rows_to_arrays(rows: Any) -> dict[str, np.ndarray]:

@@ -120,6 +120,9 @@ def build(
     `stores_gram`: kernel values between points are kept where dropped points need them; otherwise
     only where they are projected.
     """
+    parts.step_size.check_use(
+        parts.fit_intercept and parts.update.has_intercept_step, parts.margin.has_step_size()
+    )
     step_rule = parts.step_size.to_rule()
     intercept = Intercept(parts.fit_intercept, step_rule.initial)
     model = Model(
