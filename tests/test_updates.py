@@ -149,7 +149,7 @@ def test_the_paper_rule_can_raise_the_objective_and_the_exact_one_cannot():
         scores, step = random.normal(size=5) * 3, 10 ** random.uniform(-2, 2)
         xi = np.zeros(5)
         for exact in raised:
-            hinge.proximal(scores, 0.0, 1.0, step, exact, xi, np.zeros_like(xi))
+            hinge.proximal(scores, scores, 0.0, 1.0, step, exact, xi, np.zeros_like(xi))
             after = 0.5 * np.sum((step * xi) ** 2) + step * hinge.value(
                 scores - step * xi, 0.0, 1.0
             )

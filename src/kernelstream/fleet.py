@@ -554,6 +554,7 @@ class Fleet:
 _READABLE = {
     "n_seen_": "expansion.n_seen",
     "step_size_": "step_size.eta",
+    "n_capped_": "step_size.n_capped",
     "drift_score_": "step_size.drift",
     "margin_": "margin.epsilon",
     "n_support_": "expansion.n_points",

@@ -2,16 +2,17 @@
 
 from typing import NamedTuple
 
-from kernelstream.parts import Field, rule
+from kernelstream.parts import SLACK, Field, rule
 
 __all__ = ["Intercept", "InterceptState"]
 
 
 class InterceptState(NamedTuple):
-    """One offset a output, with its step size and trace."""
+    """One offset per output, with its step size and trace."""
 
     b: object
     eta: object
+    felt: object  # how much the objective depends on log eta
     trace: object
 
 
@@ -25,19 +26,33 @@ class InterceptRule(NamedTuple):
     def is_fitted(self):
         return self.fitted
 
-    def adapt_intercept(self, intercept_state, step_size, n_seen, xi, chi, unit, limit):
+    def adapt_intercept(self, intercept_state, step_size, n_seen, xi, chi, unit, objective, limit):
+        """Move the offsets; return whether `limit` cut a step."""
         if not self.fitted:
-            return
-        decay = step_size.trace_decay()
+            return False
+        own = step_size.of_intercept()
+        capped = False
         for k in range(xi.shape[0]):
-            trace = intercept_state.trace[k]
-            eta = step_size.next_step(
-                self.first_step, intercept_state.eta[k], n_seen, xi[k] * trace / unit
-            )  # (51)
-            eta = min(eta, limit)
-            intercept_state.b[k] -= eta * xi[k]  # (50)
-            intercept_state.trace[k] = decay * trace - eta * (xi[k] + decay * chi[k])  # (52)
-            intercept_state.eta[k] = eta
+            trace, before = intercept_state.trace[k], intercept_state.eta[k]
+            correlation, felt = xi[k] * trace, intercept_state.felt[k]
+            eta = own.next_step(self.first_step, before, felt, n_seen, correlation / unit)  # (51)
+            taken = min(eta, limit)
+            capped = capped or taken < eta * (1.0 - SLACK)
+            intercept_state.b[k] -= taken * xi[k]  # (50)
+            intercept_state.trace[k] = own.trace_decay() * trace - taken * (xi[k] + chi[k])  # (52)
+            intercept_state.eta[k] = own.remembered_step(self.first_step, before, eta, taken)
+            if xi[k] != 0.0:
+                intercept_state.felt[k] = own.next_felt(felt, correlation, objective)
+        return capped
+
+    def largest_move(self, step_size, xi, limit):
+        """How far an offset can move at most."""
+        if not self.fitted:
+            return 0.0
+        farthest = 0.0
+        for k in range(xi.shape[0]):
+            farthest = max(farthest, abs(xi[k]))
+        return farthest * min(step_size.largest(), limit)
 
 
 class Intercept:
@@ -53,5 +68,5 @@ class Intercept:
     def state(self) -> InterceptState:
         return InterceptState(
             b=Field(("outputs",), 0.0), eta=Field(("outputs",), self.first_step),
-            trace=Field(("outputs",), 0.0),
+            felt=Field(("outputs",), 0.0), trace=Field(("outputs",), 0.0),
         )  # fmt: skip

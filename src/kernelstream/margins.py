@@ -85,10 +85,11 @@ class PaperRule(NamedTuple):
     def adapt_margin(self, margin_state, step_size, n_seen, direction, violated, weight):
         epsilon, trace = margin_state.epsilon[0], margin_state.trace[0]
         gradient = -direction * weight * epsilon * _excess(violated, self.nu)  # (54)
-        eta = step_size.next_step(
-            self.first_step, margin_state.eta[0], n_seen, gradient * trace
+        own = step_size.of_margin()
+        eta = own.next_step(
+            self.first_step, margin_state.eta[0], 0.0, n_seen, gradient * trace
         )  # (57)
-        decay = step_size.trace_decay()
+        decay = own.trace_decay()
         # (58): in log epsilon the second derivative is the gradient itself
         trace = decay * trace - eta * gradient * (1.0 + decay * trace)
         # heavy rows multiply it, time and again
@@ -111,8 +112,9 @@ class LinearRule(NamedTuple):
     def adapt_margin(self, margin_state, step_size, n_seen, direction, violated, weight):
         trace = margin_state.trace[0]
         gradient = -direction * weight * _excess(violated, self.nu)
-        eta = step_size.next_step(self.first_step, margin_state.eta[0], n_seen, gradient * trace)
-        margin_state.trace[0] = step_size.trace_decay() * trace - eta * gradient
+        own = step_size.of_margin()
+        eta = own.next_step(self.first_step, margin_state.eta[0], 0.0, n_seen, gradient * trace)
+        margin_state.trace[0] = own.trace_decay() * trace - eta * gradient
         margin_state.eta[0] = eta
         limit = _LARGEST * self.initial
         margin_state.epsilon[0] = min(max(margin_state.epsilon[0] - eta * gradient, -limit), limit)
@@ -153,6 +155,10 @@ _RULES = {"relative": RelativeRule, "paper": PaperRule, "linear": LinearRule}
 
 
 class _Margin(Part):
+    def has_step_size(self) -> bool:
+        """Whether the margin has a step size that follows that of the model."""
+        return False
+
     def to_rule(self, first_step: float) -> Any:
         """The compiled rule; `first_step` is that of f, for margins that have none of their own."""
         raise TypeError(f"{type(self).__name__} must say its rule.")
@@ -243,6 +249,9 @@ class Nu(_Margin):
         number("initial", self.initial, above=0)
         if self.step is not None:
             number("step", self.step, above=0)
+
+    def has_step_size(self) -> bool:
+        return self.rule != "relative"
 
     def to_rule(self, first_step: float) -> Any:
         self.check()

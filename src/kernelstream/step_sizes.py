@@ -28,19 +28,25 @@ class StepState(NamedTuple):
     """The step size of f, a running mean of the loss, and where the step size has been lately."""
 
     eta: object
+    felt: object  # running mean of |<g, v>| over the objective: how much that depends on log eta
     mean_loss: object
     log_level: object  # running mean of log eta
     drift: object  # log eta beyond that: how much the step size has risen
+    n_capped: object  # rows at which the update took a smaller step than eta
 
 
 _WINDOW = 100  # rows over which the mean loss is taken
 _LEVEL_WINDOW = 50  # and the mean of log eta
+_FELT_WINDOW = 20  # and how much the step size is felt
+# Where a step size is felt less than the first number, it grows by the second at every row (see
+# `SMD`). No row counts more than the third, so that large ones are forgotten quickly.
+_UNFELT, _WAKING, _MOST_FELT = 0.01, 1.03, 0.1
 
 
 @register_jitable
-def note_drift(step_state, eta, n_seen):
+def note_drift(step_state, n_seen):
     """Keep the drift score: how far log eta is above its mean over the last rows."""
-    log_eta = math.log(eta)
+    log_eta = math.log(step_state.eta[0])
     step_state.drift[0] = log_eta - step_state.log_level[0]
     step_state.log_level[0] += step_state.drift[0] / min(n_seen + 1, _LEVEL_WINDOW)
 
@@ -53,8 +59,23 @@ class ScheduleRule(NamedTuple):
     tau: float
     power: float
 
-    def next_step(self, first, eta, n_seen, correlation):
+    def next_step(self, first, eta, felt, n_seen, correlation):
         return first * (self.tau / (self.tau + n_seen)) ** self.power
+
+    def next_felt(self, felt, correlation, objective):
+        return felt
+
+    def remembered_step(self, first, before, eta, taken):
+        return eta  # a schedule goes on, whatever step was taken
+
+    def largest(self):
+        return self.initial
+
+    def of_intercept(self):
+        return self
+
+    def of_margin(self):
+        return self
 
     def next_mean_loss(self, mean_loss, loss, n_seen):
         return mean_loss
@@ -78,11 +99,44 @@ class SMDRule(NamedTuple):
     decay: float
     lowest: float
     highest: float
+    wake_below: float
     normalized: bool
+    intercept_meta: float
+    intercept_decay: float
+    margin_meta: float
+    margin_decay: float
 
-    def next_step(self, first, eta, n_seen, correlation):
-        eta *= max(0.5, 1.0 - self.meta * correlation)  # (33), (51), (57)
-        return min(max(eta, first * self.lowest), first * self.highest)
+    def next_step(self, first, eta, felt, n_seen, correlation):
+        factor = max(0.5, 1.0 - self.meta * correlation)  # (33), (51), (57)
+        if felt < _UNFELT and eta < self.wake_below * first and self.meta > 0.0:
+            factor *= _WAKING
+        return min(max(eta * factor, first * self.lowest), first * self.highest)
+
+    def next_felt(self, felt, correlation, objective):
+        share = abs(correlation) / max(objective, 1e-300)
+        return felt + (min(share, _MOST_FELT) - felt) / _FELT_WINDOW
+
+    def remembered_step(self, first, before, eta, taken):
+        # A row that needs a small step says little about the next one: half of it is remembered.
+        return min(eta, max(taken, 0.5 * before, first * self.lowest))
+
+    def largest(self):
+        return self.initial * self.highest
+
+    def of_intercept(self):
+        return SMDRule(
+            self.initial, self.intercept_meta, self.intercept_decay, self.lowest, self.highest,
+            self.wake_below, self.normalized, self.intercept_meta, self.intercept_decay,
+            self.margin_meta, self.margin_decay,
+        )  # fmt: skip
+
+    def of_margin(self):
+        # It never wakes: no row is so large that it would drive this step size down.
+        return SMDRule(
+            self.initial, self.margin_meta, self.margin_decay, self.lowest, self.highest,
+            0.0, self.normalized, self.intercept_meta, self.intercept_decay,
+            self.margin_meta, self.margin_decay,
+        )  # fmt: skip
 
     def next_mean_loss(self, mean_loss, loss, n_seen):
         return mean_loss + (loss - mean_loss) / min(n_seen + 1, _WINDOW)
@@ -98,8 +152,15 @@ class SMDRule(NamedTuple):
         return self.decay
 
 
+_OWN_OF_INTERCEPT = ("intercept_meta", "intercept_decay")
+_OWN_OF_MARGIN = ("margin_meta", "margin_decay")
+
+
 class _StepSize(Part):
     initial: float
+
+    def check_use(self, by_intercept: bool, by_margin: bool) -> None:
+        """Refuse parameters for step sizes that a model does not have."""
 
     def for_regularization(self, c: float) -> "_StepSize":
         """The same with all its numbers, where some come from the regularization."""
@@ -108,14 +169,18 @@ class _StepSize(Part):
     def state(self) -> StepState:
         return StepState(
             eta=Field((), float(self.initial)),
+            felt=Field((), 0.0),
             mean_loss=Field((), 0.0),
             log_level=Field((), math.log(self.initial)),
             drift=Field((), 0.0),
+            n_capped=Field((), 0, int),
         )
 
 
 class Constant(_StepSize):
     """The same step at every row.
+
+    With explicit updates a step that is too long for a row is cut: see `updates.Explicit`.
 
     Parameters
     ----------
@@ -143,6 +208,8 @@ class Constant(_StepSize):
 
 class SqrtDecay(_StepSize):
     """NORMA's schedule, ``eta_t = initial * sqrt(tau / (tau + t))`` with t = 0, 1, ... (59).
+
+    With explicit updates a step that is too long for a row is cut: see `updates.Explicit`.
 
     Parameters
     ----------
@@ -174,6 +241,8 @@ class SqrtDecay(_StepSize):
 
 class InverseDecay(_StepSize):
     """A schedule ``eta_t = initial * tau / (tau + t)`` with t = 0, 1, ...; Pegasos' by default.
+
+    With explicit updates a step that is too long for a row is cut: see `updates.Explicit`.
 
     Parameters
     ----------
@@ -235,19 +304,35 @@ class SMD(_StepSize):
     decay : float in [0, 1], default=0.99
         The time scale lambda of the trace; 1 is for stationary data only.
     lowest, highest : float, default=1e-4 and 1e6
-        Bounds on eta as multiples of the first step, so that it can always come back.
+        Bounds on eta as multiples of the first step.
+    wake_below : float, default=0.1
+        Where eta is below this multiple of the first step, and so small that the loss does not
+        feel it, it grows by 3 % per row (see the notes). 0: never, as in the papers. The margin's
+        own step size never does.
     normalized : bool or None, default=None
         Divide ``<g, v>`` by a running mean of the loss, so that `meta` means the same whatever the
         units of the loss: the step size then follows its relative change. For losses with units of
         their own: those of y in regression, those of the distance between labels. None: where
         there is a label structure. False is the papers' rule (33).
+    intercept_meta, intercept_decay : float or None, default=None
+        The meta step and the decay of the intercepts' own step sizes, mu_b and lambda_b in (51)
+        and (52), which explicit updates have. None: as `meta` and `decay`.
+    margin_meta, margin_decay : float or None, default=None
+        The same for the margin's own step size, mu_eps and lambda_eps in (57) and (58), which the
+        "paper" and "linear" rules of `margins.Nu` have. None: as `meta` and `decay`.
 
     Notes
     -----
-    Whatever the rule, a step on a curved loss is also cut so that ``eta (c + rho k(x, x)) <= 1``
-    (half of that, where an intercept moves the score as well), and always ``eta c < 1``. Up to 2 a
-    single step still does not increase the loss; but it then jumps across the minimum, and with
-    points being dropped those jumps can add up.
+    An explicit update may take a smaller step than eta (see `updates.Explicit`). What is remembered
+    of that is at most a halving per row: one huge row does not put an end to learning.
+
+    The trace is about eta times a sum of gradients. A step size that is a thousandth of what it
+    should be therefore moves a thousand times more slowly by (33): a few huge rows, or labels that
+    come in runs, drive it down in a dozen rows, and it would take ten thousand to come back. Now
+    ``<g, v>`` is the slope of the objective ``c/2 ||f||^2 + loss`` in log eta. Where, over the last
+    20 or so rows with a gradient, its mean size is less than 1 % of the objective, eta could be
+    twice as large and nothing would show; then it may as well be, and it grows until it is felt or
+    reaches `wake_below`. Elsewhere (33) holds as it stands.
 
     Examples
     --------
@@ -258,14 +343,22 @@ class SMD(_StepSize):
 
     def __init__(
         self, initial: float = 0.1, meta: float = 0.1, decay: float = 0.99,
-        lowest: float = 1e-4, highest: float = 1e6, normalized: bool | None = None,
+        lowest: float = 1e-4, highest: float = 1e6, wake_below: float = 0.1,
+        normalized: bool | None = None,
+        intercept_meta: float | None = None, intercept_decay: float | None = None,
+        margin_meta: float | None = None, margin_decay: float | None = None,
     ):  # fmt: skip
         self.initial = initial
         self.meta = meta
         self.decay = decay
         self.lowest = lowest
         self.highest = highest
+        self.wake_below = wake_below
         self.normalized = normalized
+        self.intercept_meta = intercept_meta
+        self.intercept_decay = intercept_decay
+        self.margin_meta = margin_meta
+        self.margin_decay = margin_decay
         self.check()
 
     def check(self) -> None:
@@ -274,12 +367,36 @@ class SMD(_StepSize):
         number("decay", self.decay, at_least=0, at_most=1)
         number("lowest", self.lowest, above=0, at_most=1)
         number("highest", self.highest, at_least=1)
+        number("wake_below", self.wake_below, at_least=0, at_most=1)
+        for name in _OWN_OF_INTERCEPT + _OWN_OF_MARGIN:
+            value = getattr(self, name)
+            if value is not None:
+                number(name, value, at_least=0, at_most=1 if name.endswith("decay") else None)
+
+    def check_use(self, by_intercept: bool, by_margin: bool) -> None:
+        for names, used, who in (
+            (_OWN_OF_INTERCEPT, by_intercept, "intercept with a step size of its own"),
+            (_OWN_OF_MARGIN, by_margin, "margin with a step size of its own"),
+        ):
+            for name in names:
+                if not used and getattr(self, name) is not None:
+                    raise ValueError(
+                        f"{name}={getattr(self, name)!r} means nothing here: this model has no "
+                        f"{who}. Leave it out."
+                    )
 
     def to_rule(self) -> SMDRule:
         self.check()
+
+        def own(name: str, shared: float) -> float:
+            value = getattr(self, name)
+            return float(shared if value is None else value)
+
         return SMDRule(
             float(self.initial), float(self.meta), float(self.decay),
-            float(self.lowest), float(self.highest), bool(self.normalized),
+            float(self.lowest), float(self.highest), float(self.wake_below), bool(self.normalized),
+            own("intercept_meta", self.meta), own("intercept_decay", self.decay),
+            own("margin_meta", self.meta), own("margin_decay", self.decay),
         )  # fmt: skip
 
 

@@ -53,8 +53,9 @@ class Row(NamedTuple):
     b: Any  # intercept
     b_trace: Any
     xi: Any  # gradient at f, weighted
-    chi: Any  # curvature at f times the slope v + b_trace, weighted
+    chi: Any  # curvature at f times the decayed slope of the scores, weighted
     norm2: Any  # ||f||^2
+    scores: Any  # f + b
 
 
 class Move(NamedTuple):
@@ -71,15 +72,15 @@ class Move(NamedTuple):
 class ExplicitRule(NamedTuple):
     """The gradient step of NORMA and SVMD."""
 
-    unused: bool = False
+    capped: bool
 
     def largest_step(self, c, rho, k_xx, with_intercept):
         # At one, a step goes to the bottom of the loss; the intercept's goes there as well.
         room = 0.5 if with_intercept else 1.0
         limit = math.inf
-        if c + rho * k_xx > 0.0:
+        if self.capped and c + rho * k_xx > 0.0:
             limit = room / (c + rho * k_xx)
-        if c > 0.0:
+        if self.capped and c > 0.0:
             limit = min(limit, LARGEST_DECAY / c)
         return limit
 
@@ -87,15 +88,23 @@ class ExplicitRule(NamedTuple):
         for k in range(row.xi.shape[0]):
             # zero minus, so that no -0.0 comes about
             out.alpha[k] = 0.0 - eta * row.xi[k]  # (32)
-            out.beta[k] = 0.0 - eta * (row.xi[k] + decay * row.chi[k])  # (42)
+            out.beta[k] = 0.0 - eta * (row.xi[k] + row.chi[k])  # (42)
         keep = 1.0 - eta * c  # (28)
         return eta, keep, keep * decay, -eta * c  # (35)
 
+    def intercept_limit(self, rho):
+        return 0.5 / rho if self.capped and rho > 0.0 else math.inf
+
+    def largest_intercept_move(self, intercept, step_size, row, rho):
+        return intercept.largest_move(step_size, row.xi, self.intercept_limit(rho))
+
     def move_intercept(
-        self, intercept, intercept_state, step_size, n_seen, row, out, unit, rho, eta
+        self, intercept, intercept_state, step_size, n_seen, row, out, unit, objective, rho, eta
     ):
-        limit = 0.5 / rho if rho > 0.0 else math.inf
-        intercept.adapt_intercept(intercept_state, step_size, n_seen, row.xi, row.chi, unit, limit)
+        limit = self.intercept_limit(rho)
+        return intercept.adapt_intercept(
+            intercept_state, step_size, n_seen, row.xi, row.chi, unit, objective, limit
+        )
 
 
 @rule
@@ -115,7 +124,9 @@ class ImplicitRule(NamedTuple):
         for k in range(row.f.shape[0]):
             out.slope[k] = keep * row.f[k] + row.b[k]
         if step > 0.0:
-            loss.proximal(out.slope, row.y, row.margin, step, self.exact, out.xi, out.dual)
+            loss.proximal(
+                out.slope, row.scores, row.y, row.margin, step, self.exact, out.xi, out.dual
+            )
         else:  # k(x, x) = 0: nothing that is learned at x would change a score
             out.xi[:] = 0.0
         keep_v, cross = keep * decay, -keep * keep * eta * c
@@ -136,17 +147,21 @@ class ImplicitRule(NamedTuple):
             row.chi[:] = 0.0
         return eta, keep, keep_v, cross
 
+    def largest_intercept_move(self, intercept, step_size, row, rho):
+        return 0.0
+
     def move_intercept(
-        self, intercept, intercept_state, step_size, n_seen, row, out, unit, rho, eta
+        self, intercept, intercept_state, step_size, n_seen, row, out, unit, objective, rho, eta
     ):
         if not intercept.is_fitted():
-            return
+            return False
         decay = step_size.trace_decay()
         for k in range(row.f.shape[0]):
             change = eta * row.weight * (out.xi[k] + row.chi[k])
             intercept_state.b[k] -= eta * row.weight * out.xi[k]
             intercept_state.trace[k] = decay * intercept_state.trace[k] - change
             intercept_state.eta[k] = eta
+        return False
 
 
 @rule
@@ -176,10 +191,13 @@ class ALMARule(NamedTuple):
             out.beta[k] = 0.0
         return taken, keep, 0.0, 0.0
 
+    def largest_intercept_move(self, intercept, step_size, row, rho):
+        return 0.0
+
     def move_intercept(
-        self, intercept, intercept_state, step_size, n_seen, row, out, unit, rho, eta
+        self, intercept, intercept_state, step_size, n_seen, row, out, unit, objective, rho, eta
     ):
-        return
+        return False
 
 
 @rule
@@ -205,10 +223,13 @@ class BallseptronRule(NamedTuple):
             keep = max(0.0, 1.0 - eta * row.weight * self.radius / math.sqrt(row.norm2))
         return eta, keep, 0.0, 0.0
 
+    def largest_intercept_move(self, intercept, step_size, row, rho):
+        return 0.0
+
     def move_intercept(
-        self, intercept, intercept_state, step_size, n_seen, row, out, unit, rho, eta
+        self, intercept, intercept_state, step_size, n_seen, row, out, unit, objective, rho, eta
     ):
-        return
+        return False
 
 
 @rule
@@ -238,6 +259,7 @@ class ActiveRule(NamedTuple):
 
 class _Update(Part):
     uses_norm = False
+    has_intercept_step = False  # whether intercepts have step sizes of their own
     brings_margin = False  # and then has no regularization, intercept and step size but its own
     revisits_rows = False  # each has a coefficient of its own, which `fit` visits in several passes
     in_streams = True  # as well as in `fit`
@@ -256,15 +278,37 @@ class _Update(Part):
 class Explicit(_Update):
     """Explicit gradient steps, ``f <- (1 - eta c) f - eta xi k(x, .)`` (28).
 
+    Parameters
+    ----------
+    capped : bool, default=True
+        Cut a step that is too long for its row, whatever the step size part says, `Constant` and
+        schedules included: on a curved loss, whose second derivative is rho, so that
+        ``eta (c + rho k(x, x)) <= 1`` (half of that where an intercept moves the score as well, and
+        then ``eta_b rho <= 1/2``), and always so that ``eta c < 1``. False: never, as in the
+        papers. A step that cannot be represented makes a bad row either way.
+
+    Notes
+    -----
+    At one, a step goes to the minimum of the row's loss. Up to two a single step still does not
+    increase it; but it then jumps across the minimum, and with points being dropped those jumps can
+    add up. A fitted model counts the rows at which a step was cut in ``n_capped_``; the step sizes
+    that `prequential` reports are those that were taken, and ``step_size_`` is what the step size
+    part remembers for the next row.
+
     Examples
     --------
     >>> from kernelstream.updates import Explicit
     >>> Explicit()
-    Explicit()
+    Explicit(capped=True)
     """
 
+    has_intercept_step = True
+
+    def __init__(self, capped: bool = True):
+        self.capped = capped
+
     def to_rule(self) -> ExplicitRule:
-        return ExplicitRule()
+        return ExplicitRule(bool(self.capped))
 
 
 class Implicit(_Update):

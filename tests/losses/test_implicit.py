@@ -16,7 +16,7 @@ steps = st.floats(-6, 6).map(lambda exponent: 10.0**exponent)
 
 def proximal_and_dual(entry, scores, y, margin, step, exact=True):
     xi, dual = np.full(len(scores), np.nan), np.zeros(len(scores))
-    entry.rule.proximal(scores, y, margin, step, exact, xi, dual)
+    entry.rule.proximal(scores, scores, y, margin, step, exact, xi, dual)
     return xi, dual
 
 

@@ -656,6 +656,7 @@ def _truncation_error(model: KernelEstimator, learner: Learner) -> float:
 _READABLE = {
     "n_seen_": lambda model, learner: int(learner.state.expansion.n_seen[0]),
     "step_size_": lambda model, learner: float(learner.state.step_size.eta[0]),
+    "n_capped_": lambda model, learner: int(learner.state.step_size.n_capped[0]),
     "drift_score_": lambda model, learner: float(learner.state.step_size.drift[0]),
     "margin_": lambda model, learner: float(learner.state.margin.epsilon[0]),
     "support_vectors_": lambda model, learner: learner.points.stored(learner.n_points)[

@@ -55,7 +55,7 @@ _LATER = {
 }  # fmt: skip
 _LATER_FROM_NOTHING = {
     "budget.n_spare", "budget.since", "expansion.past", "expansion.p_sum", "expansion.b_sum",
-    "expansion.margin_sum",
+    "expansion.margin_sum", "step_size.felt", "step_size.n_capped", "intercept.felt",
     # LASVM's, without which an older model predicts but does not go on learning
     *(f"dual.{name}" for name in updates.ActiveState._fields),
 }  # fmt: skip

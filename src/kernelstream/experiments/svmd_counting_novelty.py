@@ -64,7 +64,11 @@ def run(setting: Setting) -> Outcome:
     """One detector; all that counts is its step size."""
     stream = counter(setting)
     detector = NoveltyDetector(
-        RBF(stream.gamma), margin=Fixed(1.0), step_size=SMD(1, 1, 1.0), regularization=1, budget=512
+        RBF(stream.gamma),
+        margin=Fixed(1.0),
+        step_size=SMD(1, 1, 1.0, wake_below=0),
+        regularization=1,
+        budget=512,
     )
     steps = prequential(detector, stream.X).step_sizes
     named = setting.choose(_HUNDREDS, [60, 120, 200])

@@ -32,6 +32,7 @@ from kernelstream.learner.expansion import (
     retire,
     sum_up,
 )
+from kernelstream.parts import SLACK
 from kernelstream.step_sizes import note_drift
 from kernelstream.updates import Move, Row
 
@@ -40,6 +41,7 @@ __all__ = ["Tile", "Trail", "Work", "learn_rows", "learn_tile", "new_trail", "ne
 # A row whose step would push ||f||^2, a coefficient's own norm or another number of the state past
 # this is refused: within it no score, and no product of two scores, can overflow.
 LARGEST_NORM2 = 1e120
+LARGEST_MOVE = 1e60  # of an intercept, for the same reason
 
 
 class Tile(NamedTuple):
@@ -105,6 +107,7 @@ def learn_rows(model, state, tile, trail, work):
     n_rows, n_outputs = tile.raw_f.shape
     traced = model.step_size.is_traced()
     decay = model.step_size.trace_decay()
+    intercept_decay = model.step_size.of_intercept().trace_decay()
     c = model.regularization
     lines, active = work.numbers, work.active
     f, v, scores, slope, xi, chi = lines[0], lines[1], lines[2], lines[3], lines[4], lines[5]
@@ -124,7 +127,7 @@ def learn_rows(model, state, tile, trail, work):
             if traced:
                 v[k] = q * tile.raw_v[i, k] + r * tile.raw_f[i, k]
             scores[k] = f[k] + state.intercept.b[k]
-            slope[k] = v[k] + state.intercept.trace[k]
+            slope[k] = decay * v[k] + intercept_decay * state.intercept.trace[k]
         if trail.scores.size > 0:
             trail.scores[i] = scores
         trail.loss[i] = model.loss.value(scores, tile.y[i], margin)
@@ -137,7 +140,7 @@ def learn_rows(model, state, tile, trail, work):
         if tile.weight[i] == 0.0:
             continue  # a row without weight is as good as absent
 
-        # loss: gradient xi (27) and curvature, chi = rho v (43)-(44)
+        # loss: gradient xi (27) and curvature, chi = rho lambda v (43)-(44)
         weight = model.loss_weight * tile.weight[i]
         violated = model.loss.gradient(scores, tile.y[i], margin, xi)
         rho = 0.0
@@ -147,22 +150,28 @@ def learn_rows(model, state, tile, trail, work):
                 chi[k] *= weight
         for k in range(n_outputs):
             xi[k] *= weight
+        has_gradient = False
+        for k in range(n_outputs):
+            has_gradient = has_gradient or xi[k] != 0.0
 
         # step size: follow <g, v> = c pi + xi . v(x) (45), (33)
-        correlation = c * expansion.pi[0] + dot(xi, v)
         mean_loss = model.step_size.next_mean_loss(
             state.step_size.mean_loss[0], weight * trail.loss[i], n_seen
         )
         unit = model.step_size.unit(mean_loss)
-        eta = model.step_size.next_step(
-            model.step_size.initial, state.step_size.eta[0], n_seen, correlation / unit
+        correlation = c * expansion.pi[0] + dot(xi, v)
+        objective = mean_loss + 0.5 * c * expansion.norm2[0]
+        before, first = state.step_size.eta[0], model.step_size.initial
+        wanted = model.step_size.next_step(
+            first, before, state.step_size.felt[0], n_seen, correlation / unit
         )
-        eta = min(eta, model.update.largest_step(c, rho, k_xx, with_intercept))
+        eta = min(wanted, model.update.largest_step(c, rho, k_xx, with_intercept))
+        capped = eta < wanted * (1.0 - SLACK)
 
         # update: f <- keep f + alpha k(x, .),  v <- keep_v v + cross f + beta k(x, .)
         row = Row(
             tile.y[i], margin, weight, k_xx, f, v, state.intercept.b, state.intercept.trace, xi,
-            chi, expansion.norm2[0],
+            chi, expansion.norm2[0], scores,
         )  # fmt: skip
         eta, keep, keep_v, cross = model.update.move(
             model.loss, row, eta, c, decay, traced, with_intercept, out
@@ -182,8 +191,10 @@ def learn_rows(model, state, tile, trail, work):
             pi += keep_v * dot_on(active, n_active, alpha, v)
             pi += k_xx * dot_on(active, n_active, alpha, beta)
         largest = max(norm2, max(k_xx, 1.0) * max(alpha2, beta2))
+        move_of_b = model.update.largest_intercept_move(model.intercept, model.step_size, row, rho)
         # each by itself: max() may lose a number that is NaN
         sound = abs(pi) <= LARGEST_NORM2 and mean_loss <= LARGEST_NORM2
+        sound = sound and move_of_b <= LARGEST_MOVE
         if not (largest <= LARGEST_NORM2 and sound and 0.0 < eta <= LARGEST_NORM2):
             return i
 
@@ -192,11 +203,20 @@ def learn_rows(model, state, tile, trail, work):
             state.margin, model.step_size, n_seen, model.loss.margin_direction(), violated,
             tile.weight[i],
         )  # fmt: skip
-        model.update.move_intercept(
-            model.intercept, state.intercept, model.step_size, n_seen, row, out, unit, rho, eta
+        capped_b = model.update.move_intercept(
+            model.intercept, state.intercept, model.step_size, n_seen, row, out, unit,
+            objective, rho, eta,
+        )  # fmt: skip
+        if capped or capped_b:
+            state.step_size.n_capped[0] += 1
+        if has_gradient:
+            state.step_size.felt[0] = model.step_size.next_felt(
+                state.step_size.felt[0], correlation, objective
+            )
+        state.step_size.eta[0] = model.step_size.remembered_step(
+            first, before, wanted if capped else eta, eta
         )
-        state.step_size.eta[0] = eta
-        note_drift(state.step_size, eta, n_seen)
+        note_drift(state.step_size, n_seen)
         state.step_size.mean_loss[0] = mean_loss
         expansion.norm2[0] = max(norm2, 0.0)
         expansion.pi[0] = pi

@@ -232,6 +232,9 @@ def build(
     only where they are projected. `max_bytes` is the most memory that it may take; `n_slots` is how
     many points it has room for, None: as many as the budget allows, or a few where it has no limit.
     """
+    parts.step_size.check_use(
+        parts.fit_intercept and parts.update.has_intercept_step, parts.margin.has_step_size()
+    )
     step_rule = parts.step_size.to_rule()
     intercept = Intercept(parts.fit_intercept, step_rule.initial)
     model = Model(

@@ -19,6 +19,11 @@ from kernelstream.updates import LARGEST_DECAY
 __all__ = ["ActiveReference", "DictionaryReference", "PerceptronReference", "Reference"]
 
 
+def _next_felt(felt: float, correlation: float, objective: float) -> float:
+    """The running mean of |<g, v>| over the objective; no row counts more than 0.1."""
+    return felt + (min(abs(correlation) / max(objective, 1e-300), 0.1) - felt) / 20
+
+
 class Reference:
     """A learner whose every quantity is an attribute with the paper's name."""
 
@@ -34,8 +39,11 @@ class Reference:
         self.norm2 = 0.0  # ||f||^2
         self.pi = 0.0  # <f, v>
         self.eta = parts.step_size.initial
+        self.felt = 0.0  # mean of |<g, v>| over the objective, over the last rows with a gradient
+        self.n_capped = 0
         self.b = np.zeros(n_outputs)
         self.eta_b = np.full(n_outputs, float(self.eta))
+        self.felt_b = np.zeros(n_outputs)
         self.v_b = np.zeros(n_outputs)
         self.epsilon = self._first_margin()
         self.eta_epsilon = self._first_margin_step()
@@ -52,7 +60,8 @@ class Reference:
     def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
         """Learn one row; return its scores before that."""
         smd = isinstance(self.parts.step_size, step_sizes.SMD)
-        lam = self.parts.step_size.decay if smd else 0.0
+        _, lam = self._meta_and_decay("")
+        _, lam_b = self._meta_and_decay("intercept_")
         loss = self.parts.loss
 
         # (a) prediction
@@ -70,7 +79,8 @@ class Reference:
         violated = loss.gradient(scores, y, self.epsilon, xi)
         rho = 0.0
         if loss.is_curved():
-            rho = loss.curvature(scores, y, self.epsilon, v + self.v_b, chi)
+            # (43), (44): the curvature times the trace as it is after its decay
+            rho = loss.curvature(scores, y, self.epsilon, lam * v + lam_b * self.v_b, chi)
         total_weight = self.parts.loss_weight * weight
         xi, chi, rho = xi * total_weight, chi * total_weight, rho * total_weight
         g_v = self.c * self.pi + xi @ v  # (45)
@@ -78,28 +88,25 @@ class Reference:
         # (c) step sizes, traces
         implicit = isinstance(self.parts.update, updates.Implicit)
         unit = self._unit(total_weight * loss.value(scores, y, self.epsilon))
-        eta = self._next_step(self.parts.step_size.initial, self.eta, g_v / unit)  # (33)
-        room = 0.5 if self.parts.fit_intercept else 1.0
-        if not implicit and eta * (self.c + rho * k_xx) > room:
-            eta = room / (self.c + rho * k_xx)
-        if not implicit and eta * self.c > LARGEST_DECAY:
-            eta = LARGEST_DECAY / self.c
+        objective = self.mean_loss + self.c * self.norm2 / 2
+        eta, capped = self._adapt_step(g_v / unit, rho, k_xx)
+        if xi.any():
+            self.felt = _next_felt(self.felt, g_v, objective)
         margin = self.epsilon
-        self._adapt_margin(violated, weight, lam)
-        self.eta = eta
-        self.drift = math.log(eta) - self.log_level
-        self.log_level += self.drift / min(self.t + 1, 50)
+        self._adapt_margin(violated, weight)
         keep = 1 / (1 + eta * self.c) if implicit else 1 - eta * self.c
         cross = -keep * (1 - keep) if implicit else -eta * self.c
         pi_without_new = keep**2 * lam * self.pi + keep * cross * self.norm2 if smd else 0.0
         without_new = keep**2 * self.norm2, pi_without_new
         if implicit:
-            new = self._implicit(y, margin, total_weight, k_xx, f, v, lam)
+            new = self._implicit(eta, y, margin, total_weight, k_xx, f, v, lam)
             self.norm2 = max(self.norm2, 0.0)
         else:
             if self.parts.fit_intercept:
-                self._adapt_intercept(xi, chi, lam, unit, room / rho if rho > 0 else math.inf)
-            new = self._explicit(xi, chi, k, k_xx, f, lam)
+                limit = 0.5 / rho if rho > 0 and self.parts.update.capped else math.inf
+                capped = self._adapt_intercept(xi, chi, unit, objective, limit) or capped
+            new = self._explicit(eta, xi, chi, k, k_xx, f, lam)
+        self.n_capped += capped
         if not smd:
             self.beta *= 0
             self.pi = 0.0
@@ -131,16 +138,17 @@ class Reference:
         return (self.kernel(X, self.points) @ self.summed + self.summed_b) / self.t
 
     def _explicit(
-        self, xi: np.ndarray, chi: np.ndarray, k: np.ndarray, k_xx: float, f: np.ndarray, lam: float
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """A gradient step; the new point's coefficients in f and v."""
-        eta, keep = self.eta, 1 - self.eta * self.c
+        self, eta: float, xi: np.ndarray, chi: np.ndarray, k: np.ndarray, k_xx: float,
+        f: np.ndarray, lam: float,
+    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+        """A gradient step; the new point's coefficients in f and v. chi is decayed already."""
+        keep = 1 - eta * self.c
         old_beta = keep * lam * self.beta - eta * self.c * self.alpha  # (42), old points
-        new_beta = -eta * (xi + lam * chi)  # (42), the new one
+        new_beta = -eta * (xi + chi)  # (42), the new one
 
         # (d) incremental quantities
         f_g = self.c * self.norm2 + xi @ f  # (48)
-        f_v = keep * lam * self.pi - eta * f_g - eta * lam * (chi @ f)  # (47) with curvature
+        f_v = keep * lam * self.pi - eta * f_g - eta * (chi @ f)  # (47) with curvature
         v_next = old_beta.T @ k + new_beta * k_xx  # (39)
         self.pi = keep * f_v - eta * (xi @ v_next)  # (46)
         self.norm2 = (
@@ -154,16 +162,17 @@ class Reference:
         return -eta * xi, new_beta
 
     def _implicit(
-        self, y: float, margin: float, weight: float, k_xx: float, f: np.ndarray, v: np.ndarray,
-        lam: float,
+        self, eta: float, y: float, margin: float, weight: float, k_xx: float, f: np.ndarray,
+        v: np.ndarray, lam: float,
     ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
         """A proximal step, and its derivative by log eta (docs/implicit.md)."""
-        eta, loss, fitted = self.eta, self.parts.loss, self.parts.fit_intercept
+        loss, fitted = self.parts.loss, self.parts.fit_intercept
         keep = 1 / (1 + eta * self.c)  # d keep / d log eta = -keep (1 - keep)
         step = keep * eta * weight * k_xx + (eta * weight if fitted else 0)
         xi, dual = np.zeros_like(f), np.zeros_like(f)
         if step > 0:  # otherwise nothing that is learned at x would change a score
-            loss.proximal(keep * f + self.b, y, margin, step, self.parts.update.exact, xi, dual)
+            scores, now, exact = keep * f + self.b, f + self.b, self.parts.update.exact
+            loss.proximal(scores, now, y, margin, step, exact, xi, dual)
         new_alpha = -keep * eta * weight * xi  # its derivative with xi held: keep new_alpha
         slope = keep * lam * v - keep * (1 - keep) * f + k_xx * keep * new_alpha
         if fitted:
@@ -198,32 +207,75 @@ class Reference:
     def _kernel_values(self, X: np.ndarray, x: np.ndarray) -> np.ndarray:
         return self.kernel(X, x[None])[:, 0] if len(X) else np.zeros(0)
 
-    def _next_step(self, first: float, eta: float, correlation: float) -> float:
+    def _meta_and_decay(self, whose: str) -> tuple[float, float]:
+        """mu and lambda of f (""), of the intercepts ("intercept_") or of the margin."""
+        rule: Any = self.parts.step_size
+        if not isinstance(rule, step_sizes.SMD):
+            return 0.0, 0.0
+        own = getattr(rule, whose + "meta"), getattr(rule, whose + "decay")
+        shared = rule.meta, rule.decay
+        mu, lam = (s if o is None else o for o, s in zip(own, shared, strict=True))
+        return mu, lam
+
+    def _next_step(
+        self, first: float, eta: float, felt: float, mu: float, correlation: float
+    ) -> float:
         rule = self.parts.step_size
         if isinstance(rule, step_sizes.Constant):
             return first
         if isinstance(rule, step_sizes.SqrtDecay):
             return first * math.sqrt(rule.tau / (rule.tau + self.t))  # (59)
-        eta *= max(0.5, 1 - rule.meta * correlation)
+        asleep = mu > 0 and felt < 0.01 and eta < rule.wake_below * first
+        eta *= max(0.5, 1 - mu * correlation) * (1.03 if asleep else 1)
         return min(max(eta, rule.lowest * first), rule.highest * first)
+
+    def _adapt_step(self, correlation: float, rho: float, k_xx: float) -> tuple[float, bool]:
+        """The step that is taken, and whether it was cut; what is remembered is self.eta."""
+        first, update = self.parts.step_size.initial, self.parts.update
+        mu, _ = self._meta_and_decay("")
+        wanted = eta = self._next_step(first, self.eta, self.felt, mu, correlation)  # (33)
+        if isinstance(update, updates.Explicit) and update.capped:
+            room = 0.5 if self.parts.fit_intercept else 1.0
+            if eta * (self.c + rho * k_xx) > room:
+                eta = room / (self.c + rho * k_xx)
+            if eta * self.c > LARGEST_DECAY:
+                eta = LARGEST_DECAY / self.c
+        self.eta = self._remembered(first, self.eta, wanted, eta)
+        self.drift = math.log(self.eta) - self.log_level
+        self.log_level += self.drift / min(self.t + 1, 50)
+        return eta, eta < wanted * (1 - 1e-12)
+
+    def _remembered(self, first: float, before: float, eta: float, taken: float) -> float:
+        """What of a step that was cut becomes the step size: SMD's falls to half at most."""
+        rule = self.parts.step_size
+        if not isinstance(rule, step_sizes.SMD):
+            return eta
+        return min(eta, max(taken, before / 2, rule.lowest * first))
 
     def _unit(self, loss: float) -> float:
         rule = self.parts.step_size
-        if not (isinstance(rule, step_sizes.SMD) and rule.normalized):
+        if not isinstance(rule, step_sizes.SMD):
             return 1.0
         self.mean_loss += (loss - self.mean_loss) / min(self.t + 1, 100)
-        return max(self.mean_loss, 1e-300)
+        return max(self.mean_loss, 1e-300) if rule.normalized else 1.0
 
     def _adapt_intercept(
-        self, xi: np.ndarray, chi: np.ndarray, lam: float, unit: float, limit: float
-    ) -> None:
-        first = self.parts.step_size.initial
+        self, xi: np.ndarray, chi: np.ndarray, unit: float, objective: float, limit: float
+    ) -> bool:
+        """Move the intercepts; whether a step was cut."""
+        first, capped = self.parts.step_size.initial, False
+        mu, lam = self._meta_and_decay("intercept_")
         for j in range(len(xi)):
-            correlation = xi[j] * self.v_b[j] / unit
-            eta = min(self._next_step(first, self.eta_b[j], correlation), limit)  # (51)
-            self.b[j] -= eta * xi[j]  # (50)
-            self.v_b[j] = lam * self.v_b[j] - eta * (xi[j] + lam * chi[j])  # (52)
-            self.eta_b[j] = eta
+            before, correlation = self.eta_b[j], xi[j] * self.v_b[j]
+            eta = self._next_step(first, before, self.felt_b[j], mu, correlation / unit)  # (51)
+            if xi[j] != 0:
+                self.felt_b[j] = _next_felt(self.felt_b[j], correlation, objective)
+            taken = min(eta, limit)
+            capped = capped or taken < eta * (1 - 1e-12)
+            self.b[j] -= taken * xi[j]  # (50)
+            self.v_b[j] = lam * self.v_b[j] - taken * (xi[j] + chi[j])  # (52)
+            self.eta_b[j] = self._remembered(first, before, eta, taken)
+        return capped
 
     def _first_margin(self) -> float:
         margin: Any = self.parts.margin
@@ -236,8 +288,9 @@ class Reference:
         own = {"relative": 0.3, "paper": 1.0, "linear": self.parts.step_size.initial}
         return float(own[margin.rule] if margin.step is None else margin.step)
 
-    def _adapt_margin(self, violated: bool, weight: float, lam: float) -> None:
+    def _adapt_margin(self, violated: bool, weight: float) -> None:
         margin: Any = self.parts.margin
+        mu, lam = self._meta_and_decay("margin_")
         if isinstance(margin, margins.Fixed):
             return
         sign = self.parts.loss.margin_direction()
@@ -247,14 +300,16 @@ class Reference:
             self.epsilon *= math.exp(min(max(first * excess, -50), 50))
         elif margin.rule == "paper":
             g = -self.epsilon * excess  # (54)
-            self.eta_epsilon = self._next_step(first, self.eta_epsilon, g * self.v_epsilon)  # (57)
+            self.eta_epsilon = self._next_step(
+                first, self.eta_epsilon, 1.0, mu, g * self.v_epsilon
+            )  # (57)
             self.v_epsilon = lam * self.v_epsilon - self.eta_epsilon * g * (
                 1 + lam * self.v_epsilon
             )  # (58)
             self.epsilon *= math.exp(min(max(-self.eta_epsilon * g, -50), 50))  # (56)
         else:
             g = -excess
-            self.eta_epsilon = self._next_step(first, self.eta_epsilon, g * self.v_epsilon)
+            self.eta_epsilon = self._next_step(first, self.eta_epsilon, 1.0, mu, g * self.v_epsilon)
             self.v_epsilon = lam * self.v_epsilon - self.eta_epsilon * g
             self.epsilon -= self.eta_epsilon * g
         lowest = -1e9 if margin.rule == "linear" else 1e-9

@@ -8,7 +8,8 @@ A loss is a rule (see `kernelstream.parts`): it knows scores, the target and the
 ``is_curved``          whether the second derivative is anything but zero
 ``curvature``          writes (d2l/dscores2) direction, returns a bound on its largest eigenvalue
 ``margin_direction``   which way a violation moves an adaptive margin: -1, +1, or 0 (no margin)
-``proximal``           writes the xi of an implicit step: dl/dscores at ``scores - step xi``
+``proximal``           writes the xi of an implicit step: dl/dscores at ``scores - step xi``;
+                       `now` are the scores before old coefficients were decayed
 ``follow``             how that new score follows a slope of the old one, in place
 ``n_touched``          the most scores in which xi differs from zero; left out: all
 =====================  ==========================================================================

@@ -37,7 +37,7 @@ class EpsilonInsensitive(NamedTuple):
     def margin_direction(self):
         return 1.0
 
-    def proximal(self, scores, y, margin, step, exact, xi, dual):
+    def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         residual = y - scores[0]
         size = abs(margin) + abs(y) + abs(scores[0])
         share = share_of_step(abs(residual) - margin, step, size)

@@ -52,7 +52,7 @@ class GraphHinge(NamedTuple):
     def n_touched(self):
         return self.labels.n_touched()
 
-    def proximal(self, scores, y, margin, step, exact, xi, dual):
+    def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         # xi = B^T (q - e_y) with q in the simplex, optimal where q has only labels that are ahead
         # of no other at ``scores - step xi``. `dual` holds q.
         label = int(y)
@@ -61,6 +61,8 @@ class GraphHinge(NamedTuple):
         dual[:] = 0.0
         dual[label] = 1.0
         ahead, other = structured_runner_up(self.labels, scores, label, margin)
+        if not exact:  # the paper's y* is the best of Delta + f_t, which decay has not touched (18)
+            _, other = structured_runner_up(self.labels, now, label, margin)
         size = abs(margin) + abs(ahead[other]) + abs(ahead[label])
         if share_of_step(ahead[other] - ahead[label], step, size) == 0.0:
             return

@@ -48,7 +48,7 @@ class Huber(NamedTuple):
     def margin_direction(self):
         return 1.0
 
-    def proximal(self, scores, y, margin, step, exact, xi, dual):
+    def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         residual = y - scores[0]
         zone = max(margin, 0.0)
         if abs(residual) >= zone + step:

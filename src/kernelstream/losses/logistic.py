@@ -37,7 +37,7 @@ class Logistic(NamedTuple):
     def margin_direction(self):
         return 0.0
 
-    def proximal(self, scores, y, margin, step, exact, xi, dual):
+    def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         # u = y f solves u = u0 + step / (1 + exp(u)); the right side falls: one root, bracketed
         start = y * scores[0]
         low, high = start, start + step

@@ -49,14 +49,16 @@ class MulticlassHinge(NamedTuple):
     def n_touched(self):
         return 2
 
-    def proximal(self, scores, y, margin, step, exact, xi, dual):
+    def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         label = int(y)
         xi[:] = 0.0
-        other = runner_up(scores, label)
+        # the paper's rule looks at one runner-up, that of the scores before the decay (18); the two
+        # differ where there is an intercept, which is not decayed
+        other = runner_up(scores if exact else now, label)
         if other < 0:
             return
         size = abs(margin) + abs(scores[other]) + abs(scores[label])
-        if not exact:  # the paper's rule looks at one runner-up (18)
+        if not exact:
             share = share_of_step(margin + scores[other] - scores[label], 2.0 * step, size)
             xi[other] = min(share, 1.0)
             xi[label] = -xi[other]

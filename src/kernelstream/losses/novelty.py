@@ -31,7 +31,7 @@ class Novelty(NamedTuple):
     def margin_direction(self):
         return -1.0
 
-    def proximal(self, scores, y, margin, step, exact, xi, dual):
+    def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         gap = margin - scores[0]
         xi[0] = -share_of_step(gap, step, abs(margin) + abs(scores[0]))
 

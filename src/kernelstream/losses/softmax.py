@@ -74,7 +74,7 @@ class Softmax(NamedTuple):
     def margin_direction(self):
         return 0.0
 
-    def proximal(self, scores, y, margin, step, exact, xi, dual):
+    def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         # Newton on 1/2 |z - scores|^2 + step l(z), whose Hessian is diagonal plus rank one, halving
         # steps that increase it. Near the minimum the objective is flat to rounding, so the end is
         # where the gradient stops shrinking. xi holds the probabilities at z.

@@ -28,7 +28,7 @@ class Squared(NamedTuple):
     def margin_direction(self):
         return 0.0
 
-    def proximal(self, scores, y, margin, step, exact, xi, dual):
+    def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         xi[0] = (scores[0] - y) / (1.0 + step)
 
     def follow(self, y, margin, step, xi, dual, slope):

@@ -98,7 +98,7 @@ class StructuredSoftmax(NamedTuple):
     def margin_direction(self):
         return 0.0
 
-    def proximal(self, scores, y, margin, step, exact, xi, dual):
+    def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         # Newton on 1/2 |z - scores|^2 + step l(z), as for plain labels; the linear system is solved
         # by conjugate gradients. `dual` keeps the probabilities.
         label, n = int(y), scores.shape[0]
