@@ -71,6 +71,7 @@ def test_presets_are_rows_of_a_table(preset, task):
     changed.set_params(step_size__initial=0.77)
     assert other.step_size.initial != 0.77  # a model's parts are its own
     X = np.random.default_rng(0).normal(size=(50, 2))
+    model = ks.make(preset, task, budget=32)  # not every preset has a step size to choose
     model.partial_fit(X, (X[:, 0] > 0).astype(int))
     assert model.n_seen_ == 50
 

@@ -6,7 +6,7 @@ import pytest
 import kernelstream as ks
 from kernelstream import losses
 from kernelstream.budgets import Independent
-from kernelstream.margins import Nu
+from kernelstream.margins import Fixed, Nu
 from kernelstream.step_sizes import Constant
 from kernelstream.updates import Dual, Unused
 
@@ -118,7 +118,7 @@ def test_what_would_change_nothing_is_refused_with_the_remedy(make, message):
 def test_defaults_and_what_presets_say_are_accepted():
     for params in (
         {"step_size": 1.0}, {"step_size": "smd"}, {"step_size": Constant(1.0)}, {"margin": 1.0},
-        {"loss": "squared_error"}, {"nu": None},
+        {"margin": Fixed(1.0)}, {"loss": "squared_error"}, {"nu": None},
     ):  # fmt: skip
         regressor("sog-svr", **params)()
         regressor("sog-svr-paper", **params)()

@@ -48,7 +48,8 @@ Answer = TypeVar("Answer")
 
 _DEFAULT_REGULARIZATION = 1e-6
 _KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
-_NO_STEP_SIZE = 1.0, Constant(1.0)  # what presets say where there is none to choose
+# what presets say where there is no step size to choose, and a default written as a part
+_PLAIN = {"step_size": (1.0, Constant(1.0)), "margin": (Fixed(1.0),)}
 
 
 class KernelEstimator(BadRowPolicy, BaseEstimator):
@@ -245,9 +246,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         given, default = self.get_params(), type(self)().get_params()
         for name, (remedy, but) in unused.items():
             value = given.get(name)
-            if name == "step_size" and value in _NO_STEP_SIZE:
-                continue
-            if value != default.get(name) and value not in but:
+            if value not in (default.get(name), *_PLAIN.get(name, ()), *but):
                 raise ValueError(
                     f"{name}={value!r} changes nothing with update={update!r}: {remedy}."
                 )
