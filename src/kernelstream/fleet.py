@@ -52,7 +52,7 @@ class Fleet:
     n_models, n_features : int
     classes_ : ndarray
         Of classifiers.
-    n_seen_, step_size_, drift_score_, margin_, n_support_ : ndarray of shape (n_models,)
+    n_seen_, step_size_, n_capped_, drift_score_, margin_, n_support_ : ndarray of shape (n_models,)
         As in `KernelClassifier`, of every model.
     n_skipped_ : int
         How many rows were left out.

@@ -5,6 +5,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from kernelstream import losses
+from kernelstream.label_kernels import LabelMatrix
+
 from .test_losses import LOSSES, problem
 
 IMPLICIT = {name: entry for name, entry in LOSSES.items() if entry.accepts_implicit}
@@ -89,6 +92,32 @@ def test_the_paper_looks_at_one_runner_up():
     assert exact[2] > 0
     z = scores - exact
     assert z[1] == pytest.approx(z[2])
+
+
+def test_the_papers_runner_up_is_that_of_the_scores_before_the_decay():
+    """ILK, below (17): y* maximises Delta + f_t; its step (18) then looks at (1 - tau) f_t."""
+    costs = np.array([[0, 1, 2], [1, 0, 1], [1, 1, 0.0]])
+    labels = LabelMatrix([0, 1, 2], distance=costs).to_rule()
+    graph = losses.find("classification", "hinge", False, labels).rule
+    f, keep, step = np.array([0.0, 3.2, 2.0]), 0.5, 2.0
+    decayed = keep * f  # Delta + f says label 1, Delta + (1 - tau) f would say label 2
+    assert np.argmax((costs[0] + f)[1:]) == 0
+    assert np.argmax((costs[0] + decayed)[1:]) == 1
+    xi = np.zeros(3)
+    graph.proximal(decayed, f, 0.0, 1.0, step, False, xi, np.zeros(3))
+    share = (1 + decayed[1] - decayed[0]) / (2 * step)
+    np.testing.assert_allclose(xi, [-share, share, 0.0])
+    graph.proximal(decayed, f, 0.0, 1.0, step, True, xi, np.zeros(3))  # the exact step: both
+    assert xi[2] > xi[1] >= 0
+
+
+def test_the_same_with_plain_labels_where_an_intercept_is_not_decayed():
+    f, b, step = np.array([0.0, 3.0, 0.0]), np.array([0.0, 0.0, 2.0]), 4.0
+    decayed, now = 0.5 * f + b, f + b  # 0, 1.5, 2 and 0, 3, 2
+    xi = np.zeros(3)
+    LOSSES["hinge-many"].rule.proximal(decayed, now, 0.0, 1.0, step, False, xi, np.zeros(3))
+    share = (1 + 1.5) / (2 * step)
+    np.testing.assert_allclose(xi, [-share, share, 0.0])
 
 
 def test_a_tiny_step_is_an_explicit_one():

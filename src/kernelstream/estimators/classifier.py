@@ -112,6 +112,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         How many rows were learned.
     step_size_, margin_ : float
         Where the step size eta and the margin are now.
+    n_capped_ : int
+        At how many rows a smaller step than eta was taken (see `updates.Explicit`).
     drift_score_ : float
         How far the step size has risen above its recent past: the logarithm of eta over its
         geometric mean of the last 50 rows or so. It does not depend on the units of anything. Near

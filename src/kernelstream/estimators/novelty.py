@@ -41,7 +41,8 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
     offset_ : float
         The threshold, which is the margin: ``decision_function = score_samples - offset_``. With
         ``predictor="averaged"`` it is the average margin of all models so far.
-    n_seen_, step_size_, drift_score_, margin_, support_vectors_, dual_coef_, n_support_, kernel_
+    n_seen_, step_size_, n_capped_, drift_score_, margin_, support_vectors_, dual_coef_,
+    n_support_, kernel_
         As in `KernelClassifier`, with a single output.
 
     Examples

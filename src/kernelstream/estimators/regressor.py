@@ -38,8 +38,8 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
 
     Attributes
     ----------
-    n_seen_, step_size_, drift_score_, margin_, support_vectors_, dual_coef_, intercept_,
-    n_support_, kernel_, n_skipped_, skipped_
+    n_seen_, step_size_, n_capped_, drift_score_, margin_, support_vectors_, dual_coef_,
+    intercept_, n_support_, kernel_, n_skipped_, skipped_
         As in `KernelClassifier`, with a single output.
 
     Examples
