@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check format bench docs clean
+.PHONY: demo test nightly check format bench docs clean
 
 # The environment is made anew when pyproject.toml changes.
 $(VENV)/.ready: pyproject.toml
@@ -17,6 +17,9 @@ demo: $(VENV)/.ready  ## SVMD against NORMA on a drifting digit stream: a table 
 
 test: $(VENV)/.ready  ## the whole test suite
 	$(BIN)/pytest --numprocesses auto
+
+nightly: $(VENV)/.ready  ## proofs that take long: many kills, changed files, long streams
+	$(BIN)/pytest -m nightly
 
 check: $(VENV)/.ready  ## format, lint, types, import rules
 	$(BIN)/ruff format --check .
