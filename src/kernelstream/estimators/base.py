@@ -297,7 +297,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
                 f"predictor='averaged' with budget={parts.budget!r}: what a dropped point brought "
                 "to the average leaves with it, and predictions shrink to zero once many are "
                 "dropped. Use LeastLoss, Merge or None as budget.",
-                stacklevel=7,  # whoever calls partial_fit
+                stacklevel=9,  # whoever calls partial_fit
             )
         self._learner = build(parts, X.shape[1], n_outputs, X.dtype, is_sparse)
 
@@ -336,7 +336,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         if weight.shape != (X.shape[0],):
             expected = (X.shape[0],)
             raise ValueError(
-                f"sample_weight.shape == {weight.shape}, expected {expected}: one number a row."
+                f"sample_weight.shape == {weight.shape}, expected {expected}: one number per row."
             )
         if (weight < 0).any():
             raise ValueError(

@@ -218,8 +218,11 @@ def _fill(learner: Learner, arrays: dict[str, np.ndarray]) -> None:
     arrays = dict(arrays)
     if learner.state.expansion.output.size and not arrays["expansion.output"].size:
         # an older model, whose many classes had come with the stream, has a line for every output
-        few = only_nonzeros(arrays["expansion.a"], arrays["expansion.b"], learner.n_touched)
-        arrays.update(zip(("expansion.a", "expansion.b", "expansion.output"), few, strict=True))
+        past = arrays.get("expansion.past", np.empty((0, 0)))
+        few = only_nonzeros(
+            arrays["expansion.a"], arrays["expansion.b"], past, learner.n_touched
+        )  # fmt: skip
+        arrays.update({f"expansion.{name}": lines for name, lines in few.items() if lines.size})
     for (name, array), axes in zip(state_arrays(learner.state), _axes(learner), strict=True):
         if may_lack(name, array) and (name not in arrays or array.size == 0):
             continue

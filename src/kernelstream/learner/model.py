@@ -178,10 +178,11 @@ class Learner:
     def _keep_nonzeros(self, n_outputs: int) -> None:
         """Grow to so many outputs that a point keeps only the coefficients that its row touched."""
         old = self.state
-        a, b, output = only_nonzeros(
-            old.expansion.a, old.expansion.b, _n_lines(self.most_touched, n_outputs)
+        expansion = old.expansion
+        few = only_nonzeros(
+            expansion.a, expansion.b, expansion.past, _n_lines(self.most_touched, n_outputs)
         )
-        state = old._replace(expansion=old.expansion._replace(a=a, b=b, output=output))
+        state = old._replace(expansion=expansion._replace(**few))
         self.state = resize(state, self.declared[1], self.sizes(n_outputs=n_outputs))
         self.room = None
 
@@ -321,7 +322,7 @@ def _norm_decay(parts: Parts, model: Model) -> float | None:
 
 def _most_touched(parts: Parts) -> int | None:
     """How many outputs a row can touch; None where it may be all, or where more may follow."""
-    if parts.update.touches_all() or parts.budget.projects() or parts.averaged:
+    if parts.update.touches_all() or parts.budget.projects():
         return None
     return int(parts.loss.n_touched()) if hasattr(parts.loss, "n_touched") else None
 

@@ -176,15 +176,17 @@ def first_outputs(state: State, fields: State, n_outputs: int, n_old: int) -> St
 
 
 def only_nonzeros(
-    a: np.ndarray, b: np.ndarray, n_lines: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    a: np.ndarray, b: np.ndarray, past: np.ndarray, n_lines: int
+) -> dict[str, np.ndarray]:
     """Coefficients with a line for each output as those of `n_lines` outputs, and which these are.
 
-    Answers `a`, `b` and `output` of an expansion that keeps few of many outputs (`Expansion`).
+    Answers `a`, `b`, `past` and `output` of an expansion that keeps few of many outputs
+    (`Expansion`); b and past may be empty.
     """
     touched = a != 0.0
-    if b.size:
-        touched |= b != 0.0
+    for lines in (b, past):
+        if lines.size:
+            touched |= lines != 0.0
     if touched.sum(axis=0).max(initial=0) > n_lines:
         raise ValueError(f"a point has coefficients for more than {n_lines} outputs")
     order = np.argsort(~touched, axis=0, kind="stable")[:n_lines]  # lowest outputs first
@@ -192,7 +194,9 @@ def only_nonzeros(
     def taken(lines: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(np.take_along_axis(lines, order, axis=0))
 
-    return taken(a), taken(b) if b.size else b, np.where(taken(touched), order, 0)
+    kept = {name: taken(lines) if lines.size else lines
+            for name, lines in (("a", a), ("b", b), ("past", past))}  # fmt: skip
+    return {**kept, "output": np.where(taken(touched), order, 0)}
 
 
 def arrays(state: State) -> Iterator[tuple[str, np.ndarray]]:
