@@ -112,6 +112,7 @@ def attack(n_files, seed):
     assert 0 < n_loaded < n_files
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_a_thousand_changed_files():
     attack(1000, seed=0)
 
