@@ -52,7 +52,12 @@ class Life(RuleBasedStateMachine):
             self.labels.append(label)
             old, new = self.reference, Reference(self.parts, N_FEATURES, len(self.labels))
             for name, value in vars(old).items():
-                if isinstance(value, np.ndarray) and name not in ("points", "born", "since"):
+                if isinstance(value, np.ndarray) and name not in (
+                    "points",
+                    "born",
+                    "since",
+                    "touched",
+                ):
                     grown = getattr(new, name)
                     if value.ndim == 2:
                         value = np.pad(value, ((0, 0), (0, 1)))

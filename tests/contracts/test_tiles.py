@@ -137,6 +137,26 @@ def test_any_tile_matches_the_reference(combination, seed, tile_rows):
     assert_same(in_order(learner, everything(learner)), reference_numbers(reference), 1e-9)
 
 
+@pytest.mark.parametrize("tile_rows", [1, 64])
+@pytest.mark.parametrize("step_size", ["constant", "smd"])
+@pytest.mark.parametrize(
+    ("loss", "update"),
+    [(("regression", "squared_error", "one"), "implicit"),
+     (("classification", "hinge", "many"), "explicit")],
+)  # fmt: skip
+def test_merged_points_fade_as_in_the_reference(monkeypatch, loss, update, step_size, tile_rows):
+    monkeypatch.setattr("kernelstream.budgets.merging._HALF_LIFE", 1)
+    combination = Combination(loss=loss, budget="merge", update=update, step_size=step_size)
+    X, y, weight = problem(combination, 120, seed=5)
+    X[40:70] *= 5  # far from the others, so that nothing is merged with them
+    reference = Reference(combination.parts(), X.shape[1], combination.n_outputs)
+    scores = [reference.learn(*row) for row in zip(X, y, weight, strict=True)]
+    learner, trail = learned(combination, X, y, weight, tile_rows, interpreted=True)
+    np.testing.assert_allclose(trail.scores, scores, rtol=1e-9, atol=1e-9)
+    assert_same(everything(learner), reference_numbers(reference), 1e-9)
+    assert (np.linalg.norm(reference.points, axis=1) < 5).all()
+
+
 @settings(max_examples=60)
 @given(combinations, st.integers(0, 10**6), st.sampled_from([1, 7, 64]))
 def test_sparse_rows_give_the_model_that_dense_ones_give(combination, seed, tile_rows):

@@ -3,9 +3,8 @@
 A backend is these functions; another one has the same names.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -38,6 +37,8 @@ __all__ = [
     "scores",
     "too_large",
 ]
+
+Answer = TypeVar("Answer")
 
 _PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of predict
 _SCORES_OF_A_TILE = 2**18
@@ -237,14 +238,17 @@ def _work(learner: Learner) -> Work:
     return work
 
 
-@contextmanager
-def all_or_nothing(learner: Learner) -> Iterator[None]:
-    """Undo everything that the block under this context has learned, if it fails half way."""
+def all_or_nothing(learner: Learner, change: Callable[[], Answer]) -> Answer:
+    """Call `change`, which learns; undo everything that it has learned if it fails half way.
+
+    An ordinary try, and no context manager: an interrupt that arrives while a context manager is
+    being left would be raised outside of it, with nothing undone.
+    """
     state, points, n_slots = learner.state, learner.points, learner.n_slots
     saved = snapshot(state)
     points.journal = []
     try:
-        yield
+        return change()
     except BaseException:
         points.undo()
         points.n_slots = n_slots

@@ -12,6 +12,7 @@ __all__ = [
 ]  # fmt: skip
 
 NO_LIMIT = 2**62
+_IDLE = 8.0  # points with which nothing is merged fade so many times as fast
 _MOST_HALVINGS = 200.0  # far below what a double can tell
 
 
@@ -30,6 +31,7 @@ class BudgetState(NamedTuple):
     n_spare: Any
     diagonal: Any  # (points,): k(x, x) of every point
     since: Any  # (points,): what `replaced` was when the point came; of a merged one, the mean
+    touched: Any  # (points,): what `replaced` was when something was last merged with the point
 
 
 @register_jitable
@@ -52,8 +54,11 @@ def halvings(budget_state, j, half_life):
     What is compared fades, f does not. Without it a point that nothing touches any more, with a
     coefficient beyond all that are to come, would hold its place for ever.
     """
-    age = max(budget_state.replaced[0] - budget_state.since[j], 0.0)
-    return int(min(age / half_life, _MOST_HALVINGS))
+    now = budget_state.replaced[0]
+    count = max(now - budget_state.since[j], 0.0) / half_life
+    if budget_state.touched.size > 0:
+        count += max(now - budget_state.touched[j], 0.0) / half_life * _IDLE
+    return int(min(count, _MOST_HALVINGS))
 
 
 @register_jitable
@@ -98,6 +103,10 @@ class Budget(Part):
         that went still amounts to."""
         return False
 
+    def merges(self) -> bool:
+        """Whether what goes may become one point with another."""
+        return False
+
     def fades(self) -> bool:
         """Whether what a point counts in the competition for its place falls with its age."""
         return False
@@ -121,4 +130,5 @@ class Budget(Part):
             n_spare=Field((), 0, int, below="points_and_one"),
             diagonal=Field(("points",) if self.expires() else ("none",), 0.0),
             since=Field(("points",) if self.fades() else ("none",), 0.0),
+            touched=Field(("points",) if self.merges() else ("none",), 0.0),
         )

@@ -89,6 +89,7 @@ class MergeRule(NamedTuple):
         n = expansion.n_points[0]
         if n < self.size:
             budget_state.since[n] = budget_state.replaced[0]
+            budget_state.touched[n] = budget_state.replaced[0]
             return n, -1, -1.0
         budget_state.replaced[0] += 1
         p, new2, fade = expansion.scale[0], norm2_of(alpha), 1.0
@@ -124,6 +125,7 @@ class MergeRule(NamedTuple):
         if slot >= 0:
             born = budget_state.since[slot]
             budget_state.since[slot] = now
+            budget_state.touched[slot] = now
         if partner < 0:  # nothing is near: it is dropped
             return slot, -1, -1.0
         share = best_share(kappa_of_best, goes2, stays2_of_best, products[partner])
@@ -133,6 +135,7 @@ class MergeRule(NamedTuple):
         if partner == n:  # the new point stays: the same as if it went to the other
             slot, partner, share = -1, slot, 1.0 - share
         budget_state.since[partner] = weight * born + (1.0 - weight) * other
+        budget_state.touched[partner] = now
         budget_state.share[0] = share
         return slot, partner, -1.0
 
@@ -176,6 +179,9 @@ class Merge(Budget):
         integer_at_least("budget", self.size, 2)
 
     def projects(self) -> bool:
+        return True
+
+    def merges(self) -> bool:
         return True
 
     def fades(self) -> bool:

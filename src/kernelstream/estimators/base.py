@@ -4,7 +4,6 @@ import math
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
@@ -369,8 +368,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         if threading.active_count() == 1 and learner is not None:
             with learner.gate.lock:
                 if not learner.gate.readers:
-                    with self._unchanged_on_error():
-                        return change(self)
+                    return self._unchanged_on_error(change)
         draft = self._draft()
         if learner is not None:
             with learner.gate:
@@ -390,13 +388,11 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         for name in set(self.__dict__) - set(draft.__dict__):
             del self.__dict__[name]
 
-    @contextmanager
-    def _unchanged_on_error(self) -> Iterator[None]:
-        """Whatever goes wrong inside, the estimator is afterwards as it was before."""
+    def _unchanged_on_error(self, change: Callable[[Self], Answer]) -> Answer:
+        """Call `change`; if it fails, the estimator is afterwards as it was before."""
         before = dict(self.__dict__)
         try:
-            with cpu.all_or_nothing(before["_learner"]):
-                yield
+            return cpu.all_or_nothing(before["_learner"], lambda: change(self))
         except BaseException:
             self.__dict__.clear()
             self.__dict__.update(before)

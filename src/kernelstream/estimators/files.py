@@ -54,8 +54,9 @@ _LATER = {
     "expansion.born", "expansion.lost", "budget.queue", "budget.spare", "budget.diagonal",
 }  # fmt: skip
 _LATER_FROM_NOTHING = {
-    "budget.n_spare", "budget.since", "expansion.past", "expansion.p_sum", "expansion.b_sum",
-    "expansion.margin_sum", "step_size.felt", "step_size.n_capped", "intercept.felt",
+    "budget.n_spare", "budget.since", "budget.touched", "expansion.past", "expansion.p_sum",
+    "expansion.b_sum", "expansion.margin_sum", "step_size.felt",
+    "step_size.n_capped", "intercept.felt",
     # LASVM's, without which an older model predicts but does not go on learning
     *(f"dual.{name}" for name in updates.ActiveState._fields),
 }  # fmt: skip

@@ -27,6 +27,8 @@ def _next_felt(felt: float, correlation: float, objective: float) -> float:
 class Reference:
     """A learner whose every quantity is an attribute with the paper's name."""
 
+    _PER_POINT = ("points", "alpha", "beta", "summed", "born", "since", "touched")
+
     def __init__(self, parts: Parts, n_features: int, n_outputs: int):
         self.parts = parts
         self.kernel = parts.kernel.resolve(n_features)
@@ -56,6 +58,7 @@ class Reference:
         self.lost = 0.0  # NORMA, proposition 1: what was dropped amounts to this at most
         self.n_competitions = 0  # rows that wanted a place in a full budget
         self.since = np.zeros(0)  # how many there had been when each point came
+        self.touched = np.zeros(0)  # and when something was last merged with it
 
     def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
         """Learn one row; return its scores before that."""
@@ -117,6 +120,7 @@ class Reference:
         if new[0].any() or (smd and new[1].any()):
             self.points = np.vstack([self.points, x])
             self.born, self.since = np.append(self.born, self.t), np.append(self.since, 0)
+            self.touched = np.append(self.touched, 0)
             self.alpha = np.vstack([self.alpha, new[0]])
             self.beta = np.vstack([self.beta, new[1] if smd else 0 * xi])
             self.summed = np.vstack([self.summed, 0 * xi])
@@ -321,7 +325,7 @@ class Reference:
         n = len(self.points) - 1
         if budget.fades() and n >= budget.size:
             self.n_competitions += 1
-        self.since[-1] = self.n_competitions
+        self.since[-1] = self.touched[-1] = self.n_competitions
         if isinstance(budget, budgets.LeastLoss | budgets.Independent):
             self._project(n)
         elif isinstance(budget, budgets.Merge) and n >= budget.size:
@@ -343,13 +347,14 @@ class Reference:
 
     def _remove(self, goes: int) -> None:
         """Take a point out; the last one moves to its place."""
-        for array in (self.points, self.alpha, self.beta, self.summed, self.born, self.since):
+        for name in self._PER_POINT:
+            array = getattr(self, name)
             array[goes] = array[-1]
         self._keep(slice(None, -1))
 
     def _keep(self, points: slice) -> None:
         """Only these points stay."""
-        for name in ("points", "alpha", "beta", "summed", "born", "since"):
+        for name in self._PER_POINT:
             setattr(self, name, getattr(self, name)[points])
 
     def _drop_oldest(self) -> None:
@@ -380,7 +385,10 @@ class Reference:
 
     def _fading(self, half_life: int) -> np.ndarray:
         """What is left of every point's coefficients in the competition for its place."""
-        return 0.5 ** ((self.n_competitions - self.since) // half_life)
+        count = (self.n_competitions - self.since) / half_life
+        if self.parts.budget.merges():  # an idle point fades eight times as fast
+            count = count + 8 * (self.n_competitions - self.touched) / half_life
+        return 0.5 ** np.floor(count)
 
     def _merge(self) -> None:
         """Make one point of the one with the smallest coefficients and its cheapest partner."""
@@ -401,6 +409,7 @@ class Reference:
             return
         h = budgets.best_share(kappa[stays], size, sizes[stays], products[stays])
         share = math.sqrt(size) / (math.sqrt(size) + math.sqrt(sizes[stays]))
+        self.touched[stays] = self.n_competitions
         self.since[stays] = share * self.since[goes] + (1 - share) * self.since[stays]
         z = h * self.points[goes] + (1 - h) * self.points[stays]
         w1, w2 = self._kernel_values(self.points[[goes, stays]], z)
