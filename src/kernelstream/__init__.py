@@ -16,11 +16,11 @@ if TYPE_CHECKING:
         updates,
         vision,
     )
-    from kernelstream.backends.cpu import BadRow
     from kernelstream.checkpoints import Checkpointer
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
     from kernelstream.evaluate import PrequentialResult, prequential
     from kernelstream.fleet import Fleet
+    from kernelstream.learner.rows import BadRow
     from kernelstream.loading import load
     from kernelstream.persistence import FileError
     from kernelstream.presets import make
@@ -30,7 +30,7 @@ __version__ = "0.1.0"
 # Where each public name lives. Names are imported when they are first used: scikit-learn and Numba
 # take a second to import, and `kernelstream --help` needs neither.
 _HOME = {
-    "BadRow": "backends.cpu",
+    "BadRow": "learner.rows",
     "Checkpointer": "checkpoints",
     "FileError": "persistence",
     "Fleet": "fleet",

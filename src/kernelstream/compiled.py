@@ -58,16 +58,18 @@ def _cache_folder() -> Path | None:
 _FOLDER = _cache_folder()
 
 
-def compiled(function: Callable[..., Any], any_order: bool = False, nogil: bool = False) -> Any:
+def compiled(
+    function: Callable[..., Any], any_order: bool = False, nogil: bool = False, fused: bool = False
+) -> Any:
     """``numba.njit`` with the package's own cache folder; ``.py_func`` is the plain function.
 
-    `any_order` lets the compiler sum in any order, several terms at a time. `nogil` lets several
-    threads of Python run it at once.
+    `any_order` lets the compiler sum in any order, several terms at a time; `fused` lets it round
+    once after a product and a sum. `nogil` lets several threads of Python run it at once.
     """
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         function.py_func = function  # type: ignore[attr-defined]
         return function
-    fastmath = {"reassoc", "contract"} if any_order else False
+    fastmath: Any = {"reassoc", "contract"} if any_order else {"contract"} if fused else False
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     if _FOLDER is not None:
         numba.config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]  # read while decorating

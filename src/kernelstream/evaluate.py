@@ -10,7 +10,6 @@ from sklearn.utils.validation import _num_samples
 from kernelstream.drift import LossWatch
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
 from kernelstream.estimators.labels import as_written, sound_labels, warn_of_ids
-from kernelstream.learner import predict
 from kernelstream.learner.learn import Trail
 from kernelstream.progress import progress_bar
 
@@ -28,7 +27,7 @@ class PrequentialResult:
     predictions : ndarray
         The label, the number, or +1 (familiar) and -1 (alarm).
     scores : ndarray
-        One number a row, or one a class; NaN for a class that was not known yet.
+        One number per row, or one per class; NaN for a class that was not known yet.
     losses : ndarray
         The loss that was suffered.
     step_sizes : ndarray
@@ -128,25 +127,25 @@ def prequential(
         warn_of_ids(len(classes), n_rows)
         classes = classes if len(classes) > 1 else None
     # A model that does not predict by its last state is asked before every row, one by one.
-    asked = model._readout() is not predict.scores
+    asked = model.readout() != "last"
     block = 1 if asked else _BLOCK
     # A model keeps what is known of its losses, so that streams can be cut anywhere.
-    watch: LossWatch = model.__dict__.get("_watch", LossWatch())
+    watch: LossWatch = model.loss_watch
     trails: list[Trail] = []
     learned: list[np.ndarray] = []
     events: list[np.ndarray] = []
     with progress_bar(n_rows, type(model).__name__, progress) as show:
         for start in range(0, n_rows, block):
             rows = slice(start, min(start + block, n_rows))
-            target, some = None if y is None else y[rows], _safe_indexing(X, rows)
-            before = _asked(model, some) if asked and model.__sklearn_is_fitted__() else {}
-            found, kept = model._partial_fit(some, target, classes, keep_scores=True)
+            target, rows_of_X = None if y is None else y[rows], _safe_indexing(X, rows)
+            before = _asked(model, rows_of_X) if asked and model.__sklearn_is_fitted__() else {}
+            found, kept = model.learn_block(rows_of_X, target, classes)
             trails += [trail._replace(**before) for trail in found]
             places = start + (np.arange(rows.stop - start) if kept is None else kept)
             learned.append(places)
             if found:
                 watch, at = watch.look(np.concatenate([trail.loss for trail in found]))
-                model._watch = watch
+                model.loss_watch = watch
                 events.append(places[at])
             if model.__sklearn_is_fitted__():
                 classes = None
@@ -161,8 +160,7 @@ def prequential(
 def _asked(model: Any, X: Any) -> dict[str, np.ndarray]:
     """What a model that does not predict by its last state says of a row, for its trail."""
     try:
-        with model._reading() as learner:
-            said = {"scores": model._outputs(learner, X)}
+        said = {"scores": model.outputs(X)}
     except ValueError:  # a bad row, which learning treats as the model was told to
         return {}
     if isinstance(model, NoveltyDetector):
@@ -173,7 +171,7 @@ def _asked(model: Any, X: Any) -> dict[str, np.ndarray]:
 def _result(
     model: Any, y: Any, trails: list[Trail], rows: np.ndarray, events: np.ndarray
 ) -> PrequentialResult:
-    found = [model._per_label(trail.scores) for trail in trails]
+    found = [model.per_label(trail.scores) for trail in trails]
     width = max(piece.shape[1] for piece in found)
     scores = np.full((sum(map(len, found)), width), np.nan)
     start = 0
@@ -181,15 +179,12 @@ def _result(
         scores[start : start + len(piece), : piece.shape[1]] = piece
         start += len(piece)
     margins = np.concatenate([trail.margin for trail in trails])
+    predictions = model.decode(scores, margins)
     if isinstance(model, KernelClassifier):
-        winners = model._labels.predicted(np.where(np.isnan(scores), -np.inf, scores))
-        predictions = model.classes_[winners]
         errors = (predictions != y).astype(float)
     elif isinstance(model, KernelRegressor):
-        predictions = scores[:, 0]
         errors = (predictions - y) ** 2
     else:
-        predictions = np.where(scores[:, 0] >= margins, 1, -1)
         errors = (predictions < 0).astype(float)
     return PrequentialResult(
         predictions=predictions,

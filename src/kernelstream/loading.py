@@ -1,55 +1,11 @@
-"""Reading whatever was saved."""
+"""The public path of `kernelstream.files.loading`."""
 
-from typing import Any
+from kernelstream.files.loading import (
+    load,
+    load_with_header,
+)
 
-from kernelstream import persistence
-from kernelstream.estimators.files import most_bytes, rebuild
-from kernelstream.fleet import Fleet
-
-__all__ = ["load", "load_with_header"]
-
-
-def load(path: Any, kernel: Any = None, max_bytes: Any = "auto") -> Any:
-    """Read a model, or a fleet, that `save` wrote.
-
-    Nothing that a file says is run. A file that is cut short, changed, from a newer version, or
-    that describes no sound model is a `FileError`.
-
-    Parameters
-    ----------
-    path : str or path-like
-    kernel : callable, default=None
-        The kernel function, for a model that was saved with one: a file holds no code.
-    max_bytes : int, "auto" or None, default="auto"
-        Refuse a model that would take more memory than this, before any is taken: its points with
-        the rows that are being learned, its state and its labels. "auto": 1 GiB, or eight times
-        the size of the file where that is more. None: no limit.
-
-    Returns
-    -------
-    KernelClassifier, KernelRegressor, NoveltyDetector or Fleet
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> import kernelstream as ks
-    >>> model = ks.KernelRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0])
-    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.ks"
-    >>> model.save(path)
-    >>> ks.load(path).n_seen_
-    2
-    """
-    return load_with_header(path, kernel, max_bytes)[0]
-
-
-def load_with_header(
-    path: Any, kernel: Any = None, max_bytes: Any = "auto"
-) -> tuple[Any, dict[str, Any]]:
-    """`load`, and the file's header, which may hold more than the model."""
-    content = persistence.read(path)
-    header, arrays = persistence.from_bytes(content)
-    limit = most_bytes(max_bytes, content)
-    with persistence.strange_headers(str(path)):
-        if header["class"] == "Fleet":
-            return Fleet._rebuild(header, arrays, limit), header
-        return rebuild(header, arrays, kernel, limit), header
+__all__ = [
+    "load",
+    "load_with_header",
+]

@@ -28,6 +28,7 @@ from sklearn.utils.extmath import softmax
 import kernelstream as ks
 from kernelstream.estimators.bad_rows import BadRowPolicy
 from kernelstream.estimators.base import KernelEstimator
+from kernelstream.learner.rows import BadRow
 
 try:
     from river import base
@@ -89,16 +90,28 @@ class _Adapter(BadRowPolicy, base.Estimator):
         """Learn the rows of a frame, or do with bad ones what `on_bad_row` says."""
         y = np.asarray(target[0]) if target else None
 
-        def learn(rows: np.ndarray, y: Any, weight: Any) -> None:
+        def learn(rows: np.ndarray, y: Any) -> None:
             with self._widened(names):
                 self._model.partial_fit(self._spread(names, rows), *([] if y is None else [y]))
 
         names = list(X.columns)
-        self._by_policy(np.asarray(X.to_numpy(), dtype=float), y, None, learn)
+        rows = np.asarray(X.to_numpy(), dtype=float)
+        if not self.skips_bad_rows():
+            learn(rows, y)
+            return
+        sifted = self._sifted(rows, y, None)
+        while sifted.kept.size:
+            sound, targets, _ = sifted.sound()
+            try:
+                learn(sound, targets)
+                break
+            except BadRow as refused:
+                sifted.leave_out(refused)
+        self._report(sifted.bad)
 
-    def _target_check(self) -> Callable[[Any], str | None]:
+    def target_check(self) -> Callable[[Any], str | None]:
         model = self._new_model(1) if self._model is None else self._model
-        return model._target_check()
+        return model.target_check()
 
     @contextmanager
     def _widened(self, names: Any) -> Iterator[None]:
@@ -110,7 +123,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
         except BaseException:
             self._columns, self._model = columns, model
             if self._is_fitted and self._width() != width:
-                model._widen(width)
+                model.widen(width)
             raise
 
     def _row(self, x: dict[Any, Any]) -> np.ndarray:
@@ -127,7 +140,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
     def _width(self) -> int:
         if self._model is None or not self._model.__sklearn_is_fitted__():
             return max(len(self._columns), 1)
-        return self._model._learner.n_features
+        return self._model.machine_.n_features
 
     def _add_columns(self, names: Any) -> None:
         new = [name for name in names if name not in self._columns]
@@ -136,7 +149,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
         if self._model is None:
             self._model = self._new_model(max(len(self._columns), 1))
         elif new and len(self._columns) > self._width() and self._model.__sklearn_is_fitted__():
-            self._model._widen(max(len(self._columns), 2 * self._width()))
+            self._model.widen(max(len(self._columns), 2 * self._width()))
 
     def _block(self, X: Any) -> np.ndarray:
         """The rows of a frame for predictions; features that were never learned play no part."""
@@ -265,7 +278,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         return self._model.classes_.tolist()
 
     def _probabilities(self, rows: np.ndarray) -> np.ndarray:
-        return softmax(self._model._scores(rows)[0])
+        return softmax(self._model.label_scores(rows))
 
 
 class KernelRegressor(_Adapter, base.MiniBatchRegressor):

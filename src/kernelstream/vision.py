@@ -125,7 +125,7 @@ class BackgroundSubtractor:
         """
         if self._shape is None:
             raise ValueError("no frame has come yet: call apply first.")
-        models = self.fleet_._fitted()
+        models = self.fleet_.as_records()
         most = models.view("expansion.size2").argmax(axis=1)
         return models.points[np.arange(len(models)), :, most].reshape(self._shape)
 

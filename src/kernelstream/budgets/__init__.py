@@ -1,30 +1,32 @@
 """Which points stay?
 
-A budget knows kernel numbers and coefficients, never the loss. Asked for room, it answers
-``(slot, partner, gap)``: the point in `slot` goes, or the new one itself where slot is -1; n, the
-number of points, means that there is room. What goes is
+A budget knows kernel numbers and coefficients, never the loss. Its rule answers
 
-- dropped, where partner and gap are negative;
-- replaced by a combination of the others, where gap is not: their `weights` (the last one is the
-  new point's) are in the state, and gap is the squared distance that remains;
-- merged with `partner`, where that is not negative: the two become one, a `share` of the way from
-  the partner to it.
+===============  ==================================================================================
+``make_room``    an action (`kernelstream.expansion.actions`): the new point joins, takes the place
+                 of another, or goes itself; what goes is dropped, projected on the others or merged
+``inserted``     is told when the new point has taken its slot
+``expired``      the point that goes whether or not one comes, asked until it is -1
+``note_decay``   is told by how much a row has shrunk f
+``n_kept``       how many points there are
+===============  ==================================================================================
 
-`expired`, asked at every row until it answers -1, says which point goes whether or not one comes.
-`refresh` is told when the points have changed, for budgets that keep numbers which rounding spoils.
+A new budget is one new file in this folder, with the decorator ``part("budget")``.
 """
 
 from typing import Any
 
-from kernelstream.budgets.base import Budget, BudgetState
-from kernelstream.budgets.dropping import OldestOut, SmallestOut, Unbounded
+from kernelstream.budgets.base import Budget
 from kernelstream.budgets.independent import Independent
-from kernelstream.budgets.least_loss import LeastLoss, grow_inverse, refine, remainder
-from kernelstream.budgets.merging import Merge, best_share, cost_of_merging, first_share
-from kernelstream.parts import integer_at_least
+from kernelstream.budgets.least_loss import LeastLoss
+from kernelstream.budgets.merging import Merge
+from kernelstream.budgets.oldest_out import OldestOut
+from kernelstream.budgets.smallest_out import SmallestOut
+from kernelstream.budgets.unbounded import Unbounded
+from kernelstream.parts import discover, integer_at_least
 
 __all__ = [
-    "BudgetState",
+    "Budget",
     "Independent",
     "LeastLoss",
     "Merge",
@@ -32,13 +34,9 @@ __all__ = [
     "SmallestOut",
     "Unbounded",
     "as_budget",
-    "best_share",
-    "cost_of_merging",
-    "first_share",
-    "grow_inverse",
-    "refine",
-    "remainder",
 ]
+
+discover(__name__, __path__)
 
 
 def as_budget(budget: Any) -> Any:

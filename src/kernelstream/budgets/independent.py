@@ -1,13 +1,14 @@
 """The budget whose size is the data's own: a dictionary of points that are not dependent."""
 
-from kernelstream.budgets.base import NO_LIMIT, Budget
-from kernelstream.budgets.least_loss import LeastLossRule
-from kernelstream.parts import integer_at_least, number
+from kernelstream.budgets.base import NO_LIMIT
+from kernelstream.budgets.projection import LeastLossRule, ProjectingBudget
+from kernelstream.parts import integer_at_least, number, part
 
 __all__ = ["Independent"]
 
 
-class Independent(Budget):
+@part("budget")
+class Independent(ProjectingBudget):
     """Keep a point only if the others cannot stand in for it (SOG-SVR, section 3).
 
     A new point whose squared distance from the span of the points is at most `tolerance` is
@@ -39,6 +40,8 @@ class Independent(Budget):
     True
     """
 
+    is_dictionary = True
+
     def __init__(self, tolerance: float = 0.01, size: int | None = None, ridge: float = 0.0):
         self.tolerance = tolerance
         self.size = size  # type: ignore[assignment]
@@ -53,9 +56,6 @@ class Independent(Budget):
 
     def limit(self) -> int | None:
         return None if self.size is None else int(self.size)
-
-    def projects(self) -> bool:
-        return True
 
     def to_rule(self) -> LeastLossRule:
         self.check()

@@ -1,13 +1,16 @@
 """The budget that makes one point of two."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
 
-from kernelstream.budgets.base import Budget, first_to_go, halvings, norm2_of
-from kernelstream.parts import SLACK, integer_at_least, rule
+from kernelstream.budgets.base import Budget, BudgetRule, fade, norm2_of, smallest
+from kernelstream.compiled import compiled
+from kernelstream.expansion import IS_DROPPED, IS_MERGED, JOINS, MERGES, REPLACES, Merging
+from kernelstream.expansion.operations import put_into_gram
+from kernelstream.parts import SLACK, Choice, Field, integer_at_least, part, rule
 
 __all__ = ["Merge", "best_share", "cost_of_merging", "first_share"]
 
@@ -19,10 +22,11 @@ _LEAST_KAPPA = 1e-9
 # much. Without a price two points side by side, one positive and one negative, take up all that is
 # positive and all that is negative, and grow for ever, although what they give to f cancels.
 _RIDGE = 1e-3
+_IDLE = 8.0  # points with which nothing is merged fade so many times as fast
 _HALF_LIFE = 256  # times the size: mergers after which a point counts half, in choosing who goes
 
 
-@register_jitable
+@compiled
 def best_share(kappa, goes2, stays2, product):
     """Where one point best replaces two: 0 at the one that stays, 1 at the one that goes.
 
@@ -61,7 +65,7 @@ def first_share(goes2, stays2, product):
     return min(max((goes2 + product) / total, -1.0), 2.0)
 
 
-@register_jitable
+@compiled
 def cost_of_merging(kappa, goes2, stays2, product):
     """What it costs to replace two points by one, at nearly the best place.
 
@@ -78,74 +82,106 @@ def cost_of_merging(kappa, goes2, stays2, product):
     return (1.0 - _RIDGE) * (goes2 + stays2 - kept) + 2.0 * kappa * product
 
 
-@rule
+class Mergers(NamedTuple):
+    """What merging remembers."""
+
+    gram: Any  # (points, points): k(points, points)
+    contests: Any  # how many rows wanted a place
+    since: Any  # (points,): what that was when the point came; of a merged one, the mean
+    touched: Any  # (points,): what it was when something was last merged with the point
+    sizes: Any  # (points and one): memory
+    products: Any  # (points and one): memory
+
+
+@rule(defaults=BudgetRule)
 class MergeRule(NamedTuple):
     """The point with the smallest coefficients becomes one with the point that it costs least."""
 
     size: int
     half_life: int
 
-    def choose_slot(self, budget_state, expansion, k, line, i, alpha):
-        n = expansion.n_points[0]
+    def make_room(self, budget_state, expansion, tile, i, point):
+        n, gram, memory = expansion.n_points[0], budget_state.gram, budget_state.products
         if n < self.size:
-            budget_state.since[n] = budget_state.replaced[0]
-            budget_state.touched[n] = budget_state.replaced[0]
-            return n, -1, -1.0
-        budget_state.replaced[0] += 1
-        p, new2, fade = expansion.scale[0], norm2_of(alpha), 1.0
-        slot = first_to_go(budget_state, expansion, n, self.half_life, budget_state.weights)
-        goes2 = p * p * budget_state.weights[slot]
+            budget_state.since[n] = budget_state.contests[0]
+            budget_state.touched[n] = budget_state.contests[0]
+            return Merging(JOINS, n, -1, 0.0, gram, memory)
+        budget_state.contests[0] += 1
+        now, p = float(budget_state.contests[0]), expansion.scale[0]
+        new2, sizes = norm2_of(point.alpha), budget_state.sizes
+        for j in range(n):
+            sizes[j] = expansion.size2[j] * 0.25 ** self.halvings(budget_state, j)
+        slot = smallest(sizes, n)
+        goes2, halves = p * p * sizes[slot], 1.0
         if new2 < goes2 * (1.0 - SLACK):
             slot, goes2 = -1, new2
         else:
-            fade = 0.5 ** halvings(budget_state, slot, self.half_life)
-        products = budget_state.column
-        products[: n + 1] = 0.0
-        for m in range(alpha.shape[0]):
-            goes = alpha[m] if slot < 0 else fade * p * expansion.a[m, slot]
-            if goes != 0.0:
-                for j in range(n):
-                    products[j] += goes * p * expansion.a[m, j]
-                products[n] += goes * alpha[m]
-        partner, least, kappa_of_best, stays2_of_best = -1, np.inf, 0.0, 0.0
-        for j in range(n + 1):  # the last candidate is the new point
-            if j == slot or (slot < 0 and j == n):
-                continue
-            if j < n:
-                kappa = np.float64(k[j, i]) if slot < 0 else budget_state.gram[slot, j]
-                stays2 = p * p * expansion.size2[j]
-            else:
-                kappa, stays2 = np.float64(k[slot, i]), new2
-            if kappa < _LEAST_KAPPA:
-                continue
-            cost = cost_of_merging(kappa, goes2, stays2, products[j])
-            if cost < least - SLACK * goes2:
-                partner, least, kappa_of_best, stays2_of_best = j, cost, kappa, stays2
-        now, born = float(budget_state.replaced[0]), float(budget_state.replaced[0])
+            halves = 0.5 ** self.halvings(budget_state, slot)
+        partner = self.cheapest_partner(budget_state, expansion, tile, i, point, slot, halves)
+        born = now
         if slot >= 0:
             born = budget_state.since[slot]
             budget_state.since[slot] = now
             budget_state.touched[slot] = now
         if partner < 0:  # nothing is near: it is dropped
-            return slot, -1, -1.0
-        share = best_share(kappa_of_best, goes2, stays2_of_best, products[partner])
+            return Merging(IS_DROPPED if slot < 0 else REPLACES, slot, -1, 0.0, gram, memory)
+        if partner == n:
+            kappa, stays2, other = np.float64(tile.k[slot, i]), new2, now
+        else:
+            kappa = np.float64(tile.k[partner, i]) if slot < 0 else gram[slot, partner]
+            stays2, other = p * p * expansion.size2[partner], budget_state.since[partner]
+        share = best_share(kappa, goes2, stays2, budget_state.products[partner])
         # the merged point is as old as its two are on average, by their coefficients
-        weight = math.sqrt(goes2) / (math.sqrt(goes2) + math.sqrt(stays2_of_best))
-        other = now if partner == n else budget_state.since[partner]
+        weight = math.sqrt(goes2) / (math.sqrt(goes2) + math.sqrt(stays2))
         if partner == n:  # the new point stays: the same as if it went to the other
             slot, partner, share = -1, slot, 1.0 - share
         budget_state.since[partner] = weight * born + (1.0 - weight) * other
         budget_state.touched[partner] = now
-        budget_state.share[0] = share
-        return slot, partner, -1.0
+        return Merging(MERGES if slot >= 0 else IS_MERGED, slot, partner, share, gram, memory)
 
-    def expired(self, budget_state, expansion):
-        return -1
+    def halvings(self, budget_state, j):
+        """How often a point's coefficients have been halved, for its age and for being idle."""
+        now = budget_state.contests[0]
+        idle = (now - budget_state.touched[j]) / self.half_life * _IDLE
+        return fade((now - budget_state.since[j]) / self.half_life + idle)
 
-    def refresh(self, budget_state, n, grown):
-        return
+    def cheapest_partner(self, budget_state, expansion, tile, i, point, slot, halves):
+        """The point with which the one in `slot`, or row i where that is -1, merges at least cost.
+
+        n stands for row i itself, and -1 for none. `products` are left as the inner products of
+        their coefficients with those of the point that goes.
+        """
+        n, p, products = expansion.n_points[0], expansion.scale[0], budget_state.products
+        products[: n + 1] = 0.0
+        goes2, new2 = 0.0, norm2_of(point.alpha)
+        for m in range(point.alpha.shape[0]):
+            goes = point.alpha[m] if slot < 0 else halves * p * expansion.coef[m, 0, slot]
+            goes2 += goes * goes
+            if goes != 0.0:
+                for j in range(n):
+                    products[j] += goes * p * expansion.coef[m, 0, j]
+                products[n] += goes * point.alpha[m]
+        partner, least = -1, np.inf
+        for j in range(n + 1):  # the last candidate is the new point
+            if j == slot or (slot < 0 and j == n):
+                continue
+            if j < n:
+                kappa = np.float64(tile.k[j, i]) if slot < 0 else budget_state.gram[slot, j]
+                stays2 = p * p * expansion.size2[j]
+            else:
+                kappa, stays2 = np.float64(tile.k[slot, i]), new2
+            if kappa < _LEAST_KAPPA:
+                continue
+            cost = cost_of_merging(kappa, goes2, stays2, products[j])
+            if cost < least - SLACK * goes2:
+                partner, least = j, cost
+        return partner
+
+    def inserted(self, budget_state, tile, slot, i, n, grown):
+        put_into_gram(budget_state.gram, tile, slot, i, n)
 
 
+@part("budget")
 class Merge(Budget):
     """Make one point of two, where the kernel is RBF.
 
@@ -171,6 +207,8 @@ class Merge(Budget):
     64
     """
 
+    projects = True
+
     def __init__(self, size: int = 256):
         self.size = size
         self.check()
@@ -178,14 +216,31 @@ class Merge(Budget):
     def check(self) -> None:
         integer_at_least("budget", self.size, 2)
 
-    def projects(self) -> bool:
-        return True
-
-    def merges(self) -> bool:
-        return True
-
     def fades(self) -> bool:
         return True
+
+    def check_with(self, choice: Choice) -> None:
+        if not choice.kernel.interpolates:
+            raise ValueError(
+                f"budget={self!r} does not go with kernel={choice.kernel!r}: a point between two "
+                "others is known for the RBF kernel only. Use LeastLoss, or kernel='rbf'."
+            )
+        if choice.sparse:
+            raise ValueError(
+                f"budget={self!r} does not go with sparse rows: a point between two others would "
+                "fill up. Use LeastLoss, or give dense rows."
+            )
+
+    def state(self) -> Mergers:
+        points, memory = ("points",), ("points_and_one",)
+        return Mergers(
+            gram=Field(("points", "points"), 0.0),
+            contests=Field((), 0, int),
+            since=Field(points, 0.0, later=True),
+            touched=Field(points, 0.0, later=True),
+            sizes=Field(memory, 0.0, later=True),
+            products=Field(memory, 0.0, later=True),
+        )
 
     def to_rule(self) -> MergeRule:
         self.check()

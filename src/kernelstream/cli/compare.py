@@ -16,6 +16,7 @@ from sklearn.svm import SVC
 
 from kernelstream import datasets, presets
 from kernelstream.drawing import BLUE, GREY, ORANGE, in_percent, tidy
+from kernelstream.estimators.choices import solver_of
 from kernelstream.evaluate import prequential
 from kernelstream.streams import counting
 
@@ -107,7 +108,7 @@ def _model(name: str, digits: Digits, budget: int | None) -> Any:
 
 
 def _needs_fit(name: str) -> bool:
-    return bool(presets.make(name, "classifier")._revisits_rows())
+    return solver_of(presets.make(name, "classifier")) is not None
 
 
 def _measure(name: str, digits: Digits, budget: int | None) -> Figures:

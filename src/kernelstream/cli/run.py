@@ -155,7 +155,7 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
     if checkpoints is not None:
         checkpoints.save(model, progress.n_rows, extra)
     if options.model is not None:
-        persistence.write(options.model, model._to_bytes({"extra": extra}))
+        persistence.write(options.model, model.to_bytes({"extra": extra}))
     if options.plot is not None:
         from kernelstream.cli.drawing import draw_run
 

@@ -15,6 +15,6 @@ def matched(model: Any, X: Any) -> Any:
     if not sparse.issparse(X) or not model.__sklearn_is_fitted__():
         return X
     if X.shape[1] > model.n_features_in_:
-        model._widen(X.shape[1])
+        model.widen(X.shape[1])
     shape = X.shape[0], model.n_features_in_
     return sparse.csr_array((X.data, X.indices, X.indptr), shape=shape)

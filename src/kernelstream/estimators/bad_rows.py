@@ -8,54 +8,74 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
-from kernelstream.backends.cpu import NOT_FINITE, BadRow
-from kernelstream.learner.model import Learner
+from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.parts import one_of
 
-__all__ = ["BadRowPolicy", "unmasked"]
+__all__ = ["BadRowPolicy", "Sifted", "unmasked"]
+
+
+class Sifted:
+    """Rows of which some cannot be learned.
+
+    Attributes
+    ----------
+    kept : ndarray of int
+        The positions of the rows that may be learned.
+    bad : list of BadRow
+        The others.
+    """
+
+    def __init__(
+        self, X: Any, y: Any, sample_weight: Any, n_features: int | None,
+        target_problem: Callable[[Any], str | None],
+    ):  # fmt: skip
+        self._X, self._y, self.kept, self.bad = _sift(
+            unmasked(X), unmasked(y), n_features, target_problem
+        )
+        self._weight = None if sample_weight is None else np.asarray(sample_weight)
+
+    def sound(self) -> tuple[Any, Any, Any]:
+        """The rows, targets and weights that may be learned."""
+        return _take(self._X, self.kept), _take(self._y, self.kept), _take(self._weight, self.kept)
+
+    def leave_out(self, refused: BadRow) -> None:
+        """A row of those that `sound` gave was refused: go on without it."""
+        self.bad.append(BadRow(int(self.kept[refused.row]), refused.reason))
+        self.bad.sort(key=lambda bad: bad.row)
+        self.kept = np.delete(self.kept, refused.row)
 
 
 class BadRowPolicy:
     """The part of an estimator that its parameter `on_bad_row` is about."""
 
     on_bad_row: Any
-    _learner: Learner
-    _skipped: dict[str, int]  # how many rows were left out, by reason
 
-    def _target_check(self) -> Callable[[Any], str | None]:
+    def target_check(self) -> Callable[[Any], str | None]:
         """A function that tells what is wrong with a target, if anything is."""
         return lambda y: None
 
-    def _skips(self) -> bool:
+    def skips_bad_rows(self) -> bool:
         """Whether bad rows are left out, as `on_bad_row` says."""
         if callable(self.on_bad_row):
             return True
         return one_of("on_bad_row", self.on_bad_row, ["raise", "skip"]) == "skip"
 
-    def _by_policy(
-        self, X: Any, y: Any, sample_weight: Any, learn: Callable[[Any, Any, Any], Any]
-    ) -> tuple[Any, np.ndarray | None]:
-        """Call `learn` with all rows, or with those that can be learned, as `on_bad_row` says."""
-        if not self._skips():
-            return learn(X, y, sample_weight), None
-        n_features = self._learner.n_features if "_learner" in self.__dict__ else None
-        X, y, kept, bad = _sift(unmasked(X), unmasked(y), n_features, self._target_check())
-        if sample_weight is not None:
-            sample_weight = np.asarray(sample_weight)
-        answer: Any = []
-        while kept.size:
-            try:
-                answer = learn(_take(X, kept), _take(y, kept), _take(sample_weight, kept))
-                break
-            except BadRow as refused:  # nothing was learned: go on without that row
-                bad.append(BadRow(int(kept[refused.row]), refused.reason))
-                kept = np.delete(kept, refused.row)
-        self._report(sorted(bad, key=lambda refused: refused.row))
-        return answer, kept
+    def _row_width(self) -> int | None:
+        """How long a row must be, if that is known."""
+        return None
+
+    def _sifted(self, X: Any, y: Any, sample_weight: Any, known: bool = True) -> Sifted:
+        """The rows that look sound; `known`: they must fit what was learned."""
+        width = self._row_width() if known else None
+        return Sifted(X, y, sample_weight, width, self.target_check())
+
+    def _skipped_so_far(self) -> dict[str, int]:
+        """How many rows were left out, by reason."""
+        return self.__dict__.get("_skipped", {})
 
     def _report(self, bad: list[BadRow]) -> None:
         """Count rows that were left out, and tell whoever wants to know."""
-        counts = dict(self.__dict__.get("_skipped", {}))
+        counts = dict(self._skipped_so_far())
         for refused in bad:
             counts[refused.reason] = counts.get(refused.reason, 0) + 1
         self._skipped = counts
@@ -65,7 +85,7 @@ class BadRowPolicy:
 
     def _refused(self, error: Exception) -> None:
         """A single row could not be learned: raise, or count it."""
-        if not self._skips():
+        if not self.skips_bad_rows():
             raise error
         reason = error.reason if isinstance(error, BadRow) else str(error)
         self._report([BadRow(0, reason)])

@@ -2,15 +2,14 @@
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from kernelstream.backends import cpu
-from kernelstream.estimators.base import KernelEstimator
+from kernelstream.estimators.bad_rows import unmasked
+from kernelstream.estimators.base import KernelEstimator, Rows
 from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.labels import (
     Labels,
@@ -22,11 +21,10 @@ from kernelstream.estimators.labels import (
     shown,
     warn_of_ids,
 )
+from kernelstream.estimators.rows import checked_weights
 from kernelstream.label_kernels import LabelStructure
-from kernelstream.learner import predict
-from kernelstream.learner.learn import Trail
+from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
-from kernelstream.updates import Explicit
 
 __all__ = ["KernelClassifier"]
 
@@ -160,8 +158,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     """
 
     task = "classification"
-    predictors: ClassVar[dict[str, Any]] = {**KernelEstimator.predictors, "voted": predict.votes}
-    _labels: Labels
+    predictors: ClassVar[tuple[str, ...]] = ("last", "averaged", "voted")
 
     def __init__(
         self,
@@ -217,33 +214,27 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        self._fit_by_policy(X, y, sample_weight)
-        return self
+        return self._fit_all(X, y, sample_weight, lambda y: np.unique(as_labels(unmasked(y))))
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        X, y = self._rows(X, as_written(y), reset=True)
-        y = as_labels(y)
-        weight = self._weights(sample_weight, X)
-        self._require_weight(weight)
-        present = np.unique(y[weight > 0])
+    def _check_fit(self, rows: Rows) -> None:
+        super()._check_fit(rows)
+        present = np.unique(rows.y[rows.weight > 0])
         if len(present) < 2:
+            only = [rows.labels.names[rows.labels.position(code)] for code in present]
             raise ValueError(
-                f"y has only one class with a positive sample_weight, {present.tolist()!r}: "
+                f"y has only one class with a positive sample_weight, {only!r}: "
                 "a classifier needs at least two classes to fit. To begin a stream with a "
                 "single class use partial_fit."
             )
-        self._declare(X, np.unique(y), whole_data=True)
-        _, codes, _ = self._labels.including(y)
-        warn_of_ids(len(self._labels), len(y))
-        self._learn_epochs(X, codes, weight)
 
-    def _target_check(self) -> Callable[[Any], str | None]:
-        structure, known, kind = self._structure(), None, None
+    def target_check(self) -> Callable[[Any], str | None]:
+        structure, known, kind = self.structure(), None, None
+        labels = None if self._learned is None else self._learned.labels
         if structure is not None:
             known = set(structure.label_names())
-        elif "_labels" in self.__dict__ and self._labels.names:
-            known = set(self._labels.names) if self._labels.single_output else None
-            kind = kind_of(self._labels.names[0])
+        elif labels is not None and labels.names:
+            known = set(labels.names) if labels.single_output else None
+            kind = kind_of(labels.names[0])
 
         def problem(y: Any) -> str | None:
             nonlocal kind
@@ -280,48 +271,39 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        self._partial_fit(X, y, classes, sample_weight)
+        self.learn_block(X, y, classes, sample_weight, keep_scores=False)
         return self
 
-    def _learn_block(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
-    ) -> list[Trail]:
-        first = "_learner" not in self.__dict__
-        X, y = self._rows(X, as_written(y), reset=first)
+    def _checked(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, labels: Labels | None
+    ) -> Rows:
+        X, y = self._rows(X, as_written(y))
         y = as_labels(y)
-        weight = self._weights(sample_weight, X)
-        if first:
-            self._declare(X, classes, whole_data=False)
+        weight = checked_weights(sample_weight, X.shape[0])
+        if labels is None:
+            labels = Labels(classes, self.structure())
         elif classes is not None:
-            self._check_declared(classes)
+            _check_declared(classes, labels)
         learned = weight > 0  # a label that only comes without weight does not exist
         try:
-            labels, codes_learned, starts = self._labels.including(y[learned])
-        except cpu.BadRow as bad:  # which counted the rows with weight
-            raise cpu.BadRow(int(np.flatnonzero(learned)[bad.row]), bad.reason) from None
+            labels, codes_learned, new = labels.including(y[learned])
+        except BadRow as bad:  # which counted the rows with weight
+            raise BadRow(int(np.flatnonzero(learned)[bad.row]), bad.reason) from None
         codes = np.zeros(len(y))
         codes[learned] = codes_learned
-        starts = np.flatnonzero(learned)[starts].tolist()
-        trails = []
-        for piece, (start, stop) in enumerate(pairwise([0, *starts, X.shape[0]])):
-            if piece > 0:  # a new class exists from its own row on
-                self._learner.add_outputs(1)
-            if start < stop:
-                rows = slice(start, stop)
-                try:
-                    trails.append(self._learn(X[rows], codes[rows], weight[rows], keep_scores))
-                except cpu.BadRow as bad:  # which counted from the beginning of the piece
-                    raise cpu.BadRow(start + bad.row, bad.reason) from None
-        self._labels = labels
-        if starts and not self.__dict__.get("_warned_of_ids"):
-            self._warned_of_ids = warn_of_ids(labels.n_late, self.n_seen_)
-        return trails
+        # a new class exists from its own row on
+        return Rows(X, codes, weight, labels, np.flatnonzero(learned)[new].tolist())
 
-    def _declare(self, X: np.ndarray, classes: Any, whole_data: bool) -> None:
-        self._labels = labels = Labels(classes, self._structure())
-        self._start(X, labels.n_outputs(), labels.single_output, whole_data)
+    def _check_learned(self, rows: Rows, n_seen: int) -> None:
+        labels = rows.labels
+        if labels is None or self.__dict__.get("_warned_of_ids"):
+            return
+        n_classes = labels.n_late if rows.new_outputs else len(labels)
+        if rows.new_outputs or n_seen == len(rows.y):
+            self._warned_of_ids = warn_of_ids(n_classes, n_seen)
 
-    def _structure(self) -> LabelStructure | None:
+    def structure(self) -> LabelStructure | None:
+        """The label structure, checked."""
         structure = self.label_structure
         if structure is not None and not isinstance(structure, LabelStructure):
             raise TypeError(
@@ -329,15 +311,6 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
                 "LabelMatrix of kernelstream.label_kernels."
             )
         return structure
-
-    def _check_declared(self, classes: Any) -> None:
-        declared = Labels(classes)
-        unknown = [name for name in declared.names if self._labels.code(name) is None]
-        if unknown:
-            raise ValueError(
-                f"classes={classes!r} is not what this model was first told: {unknown!r} is new. "
-                "Declare classes in the first call; later ones come with the stream."
-            )
 
     def learn_one(self, x: np.ndarray, y: Any) -> "KernelClassifier":
         """Learn one row: `partial_fit` without its overhead.
@@ -352,7 +325,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         self
         """
         with self._turn:
-            code = self._labels.code(y) if "_learner" in self.__dict__ else None
+            labels = None if self._learned is None else self._learned.labels
+            code = None if labels is None else labels.code(y)
             if code is None:  # the first row, or a new class
                 return self.partial_fit(self._first_row(x), as_block(y))
             self._refuse_stream()
@@ -403,13 +377,10 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         label
         """
-        reading = self._reading()
-        with reading as learner:
-            scores = self._outputs_of_one(learner, x)
+        scores, (_, labels) = self._read_one(x)
         if self.label_structure is not None:
-            scores = self._per_label(scores[None])[0]
-        names = reading.labels.names
-        return names[int(scores[0] > 0.0 if reading.labels.single_output else scores.argmax())]
+            scores = self.per_label(scores[None])[0]
+        return labels.names[int(scores[0] > 0.0 if labels.single_output else scores.argmax())]
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -429,34 +400,30 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return scores / scores.sum(axis=1, keepdims=True)
 
+    def label_scores(self, X: Any) -> np.ndarray:
+        """The scores of rows, one for every label; of two declared labels, that of the second.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples, 1)
+        """
+        return self._scores(X)[0]
+
     def _scores(self, X: Any) -> tuple[np.ndarray, Labels]:
         """The scores of every label, and the labels they belong to."""
-        reading = self._reading()
-        with reading as learner:
-            scores = self._outputs(learner, X)
-        return self._per_label(scores), reading.labels
+        scores, learned = self._read(X)
+        assert learned.labels is not None
+        return self.per_label(scores), learned.labels
 
-    def _predictor(self, update: Any, budget: Any) -> str:
-        if self.predictor != "voted":
-            return super()._predictor(update, budget)
-        if not (isinstance(self.update, str | Explicit) and self.update != "implicit"):
-            raise ValueError(
-                f"predictor={self.predictor!r} does not go with update={self.update!r}: old "
-                "coefficients must stay as they are. Use update='explicit'."
-            )
-        if self.label_structure is not None:
-            raise ValueError(f"predictor={self.predictor!r} is for plain labels.")
-        if self.regularization != 0 or self.fit_intercept:
-            raise ValueError(
-                f"predictor={self.predictor!r} needs regularization=0 and no intercept, so that "
-                "old coefficients stay as they are."
-            )
-        if budget.projects():
-            raise ValueError(
-                f"predictor={self.predictor!r} does not go with budget={self.budget!r}, which "
-                "changes old coefficients: use None, OldestOut or SmallestOut."
-            )
-        return "voted"
+    def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """The label of each row with the highest score; NaN is that of a label not known yet."""
+        labels = self._known().labels
+        assert labels is not None
+        return labels.as_array()[labels.predicted(np.where(np.isnan(scores), -np.inf, scores))]
 
     def top_k(self, X: Any, k: int) -> np.ndarray:
         """The k most likely labels of each row, the best first.
@@ -506,7 +473,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         float
             The mean distance of the label structure; without one, the share of wrong labels.
         """
-        structure, predicted = self._structure(), self.predict(X)
+        structure, predicted = self.structure(), self.predict(X)
         if structure is None:
             return float((predicted != np.asarray(y)).mean())
         return float(structure.distances(y, predicted).mean())
@@ -514,6 +481,17 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     @property
     def classes_(self) -> np.ndarray:
         """The labels."""
-        if "_labels" not in self.__dict__:
+        labels = None if self._learned is None else self._learned.labels
+        if labels is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")
-        return self._labels.as_array()
+        return labels.as_array()
+
+
+def _check_declared(classes: Any, labels: Labels) -> None:
+    declared = Labels(classes)
+    unknown = [name for name in declared.names if labels.code(name) is None]
+    if unknown:
+        raise ValueError(
+            f"classes={classes!r} is not what this model was first told: {unknown!r} is new. "
+            "Declare classes in the first call; later ones come with the stream."
+        )

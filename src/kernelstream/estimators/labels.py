@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
-from kernelstream.backends.cpu import BadRow
 from kernelstream.label_kernels import LabelStructure
+from kernelstream.learner.rows import BadRow
 
 __all__ = [
     "Labels",
@@ -40,12 +40,12 @@ class Labels:
         self.single_output = False
         self.structure = structure
         self.n_late = 0  # how many were not declared
-        self._index: dict[Any, int] = {}
+        self.index: dict[Any, int] = {}
         if structure is not None:
             if declared is not None:
                 structure.codes(declared)  # which refuses unknown ones
                 declared = None
-            self._add(as_labels(structure.label_names()))
+            self.add(as_labels(structure.label_names()))
         if declared is not None:
             names = np.unique(as_labels(declared))
             if len(names) < 2:
@@ -54,7 +54,7 @@ class Labels:
                     "leave classes out and let them come with the stream."
                 )
             self.single_output = len(names) == 2
-            self._add(names)
+            self.add(names)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -81,13 +81,13 @@ class Labels:
         names, dtype = list(record["names"]), record["dtype"]
         labels.dtype = None if dtype is None else np.dtype(str(dtype))
         labels.names, labels.single_output = names, bool(record["single_output"])
-        labels._index = {name: i for i, name in enumerate(names)}
+        labels.index = {name: i for i, name in enumerate(names)}
         sound = (
             all(_why_no_file_holds(name) is None for name in names)
             and len({kind_of(name) for name in names}) <= 1
             and (labels.dtype is not None or not names)
             and (labels.dtype is None or labels.dtype.kind in _KINDS)
-            and len(labels._index) == len(names)
+            and len(labels.index) == len(names)
             and labels.as_array().tolist() == names
             and not (labels.single_output and (len(labels) != 2 or structure is not None))
             and (structure is None or names == structure.label_names())
@@ -103,7 +103,7 @@ class Labels:
         longest = max((len(name) for name in names if isinstance(name, str)), default=0)
         return len(names) * (200 + 4 * longest)  # objects, and an array of strings
 
-    def _add(self, names: np.ndarray) -> None:
+    def add(self, names: np.ndarray) -> None:
         """Join new names, or refuse them and change nothing."""
         new = names.tolist()
         dtype = names.dtype
@@ -118,23 +118,23 @@ class Labels:
             )
         self.dtype = dtype
         for name in new:
-            self._index[name] = len(self.names)
+            self.index[name] = len(self.names)
             self.names.append(name)
 
     def _refuse_another_kind(self, new: list[Any]) -> None:
         if self.names and new and kind_of(new[0]) != kind_of(self.names[0]):
             raise ValueError(_two_kinds(self.names[0], new[0]))
 
-    def _copy(self) -> "Labels":
+    def copy(self) -> "Labels":
         labels = Labels()
         labels.dtype, labels.names, labels.n_late = self.dtype, list(self.names), self.n_late
-        labels._index = dict(self._index)
+        labels.index = dict(self.index)
         return labels
 
     def including(self, y: np.ndarray) -> tuple["Labels", np.ndarray, list[int]]:
         """Labels extended by the new ones in y, y as numbers, and the rows where new ones begin."""
         names, first, inverse = np.unique(y, return_index=True, return_inverse=True)
-        position = np.array([self._index.get(name, -1) for name in names.tolist()], dtype=np.int64)
+        position = np.array([self.index.get(name, -1) for name in names.tolist()], dtype=np.int64)
         new = np.flatnonzero(position < 0)
         new = new[np.argsort(first[new])]  # in the order in which they come
         labels = self
@@ -147,14 +147,14 @@ class Labels:
                     f"classes are {self.names!r} and has a single output for the two: declare "
                     "every class with classes=, or none, to let classes come with the stream."
                 )
-            labels = self._copy()
+            labels = self.copy()
             try:
-                labels._add(names[new])
+                labels.add(names[new])
             except ValueError:  # which is the first that does not go with those before it?
-                labels = self._copy()
+                labels = self.copy()
                 for m in new:
                     try:
-                        labels._add(names[[m]])
+                        labels.add(names[[m]])
                     except ValueError as error:
                         raise BadRow(int(first[m]), str(error)) from None
             labels.n_late += len(new)
@@ -167,12 +167,16 @@ class Labels:
     def code(self, name: Any) -> float | None:
         """The number of one label; None where it is new."""
         try:
-            position = self._index.get(name)
+            position = self.index.get(name)
         except TypeError:  # not hashable, so no label
             return None
         if position is None:
             return None
         return 2.0 * position - 1.0 if self.single_output else float(position)
+
+    def position(self, code: float) -> int:
+        """The place of a label's number among the names."""
+        return int(code > 0.0) if self.single_output else int(code)
 
     def predicted(self, scores: np.ndarray) -> np.ndarray:
         """The index of the winning label of each row of scores."""

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from kernelstream.estimators.base import KernelEstimator
+from kernelstream.estimators.base import KernelEstimator, Rows
 from kernelstream.estimators.files import Saveable
-from kernelstream.learner.learn import Trail
-from kernelstream.learner.model import Learner
-from kernelstream.learner.predict import averaged_margin
+from kernelstream.estimators.labels import Labels
+from kernelstream.estimators.rows import checked_weights
+from kernelstream.learner.machine import Machine
 from kernelstream.margins import Nu
 
 __all__ = ["NoveltyDetector"]
@@ -108,15 +108,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        self._fit_by_policy(X, None, sample_weight)
-        return self
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        X = self._rows(X, reset=True)
-        weight = self._weights(sample_weight, X)
-        self._require_weight(weight)
-        self._start(X, 1, single_output=True, whole_data=True)
-        self._learn_epochs(X, np.ones(X.shape[0]), weight)
+        return self._fit_all(X, None, sample_weight, lambda y: None)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
         """Learn the rows of a block, in order.
@@ -132,18 +124,14 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        self._partial_fit(X, None, None, sample_weight)
+        self.learn_block(X, None, None, sample_weight, keep_scores=False)
         return self
 
-    def _learn_block(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
-    ) -> list[Trail]:
-        first = "_learner" not in self.__dict__
-        X = self._rows(X, reset=first)
-        weight = self._weights(sample_weight, X)
-        if first:
-            self._start(X, 1, single_output=True, whole_data=False)
-        return [self._learn(X, np.ones(X.shape[0]), weight, keep_scores)]
+    def _checked(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, labels: Labels | None
+    ) -> Rows:
+        X = self._rows(X)
+        return Rows(X, np.ones(X.shape[0]), checked_weights(sample_weight, X.shape[0]))
 
     def learn_one(self, x: np.ndarray, y: Any = None) -> "NoveltyDetector":
         """Learn one row: `partial_fit` without its overhead.
@@ -158,7 +146,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         self
         """
         with self._turn:
-            if "_learner" not in self.__dict__:
+            if self._learned is None:
                 return self.partial_fit(self._first_row(x))
             try:
                 self._learn_row(x, 1.0)
@@ -177,8 +165,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        with self._reading() as learner:
-            return self._outputs(learner, X)[:, 0]
+        return self.outputs(X)[:, 0]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """The score beyond the threshold: negative for an alarm.
@@ -191,8 +178,15 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        with self._reading() as learner:  # scores and threshold of the same moment
-            return self._outputs(learner, X)[:, 0] - self._threshold(learner)
+        learned = self._known()
+        rows = self._rows(X)
+        with learned.machine.gate:  # scores and threshold of the same moment
+            scores = learned.machine.scores(rows, self.readout())
+            return scores[:, 0] - self._threshold(learned.machine)
+
+    def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """+1 where the score reaches the margin, otherwise -1."""
+        return np.where(scores[:, 0] >= margins, 1, -1)
 
     def predict(self, X: Any) -> np.ndarray:
         """+1 for a familiar row, -1 for an alarm.
@@ -218,8 +212,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         float
         """
-        with self._reading() as learner:
-            return float(self._outputs_of_one(learner, x)[0])
+        return float(self._read_one(x)[0][0])
 
     def predict_one(self, x: np.ndarray) -> int:
         """+1 or -1 for one row, without the overhead of `predict`.
@@ -232,17 +225,19 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         int
         """
-        with self._reading() as learner:
-            return 1 if self._outputs_of_one(learner, x)[0] >= self._threshold(learner) else -1
+        machine = self.machine_
+        with machine.gate:  # in which a reader may read again
+            return 1 if self._read_one(x)[0][0] >= self._threshold(machine) else -1
 
-    def _threshold(self, learner: Learner) -> float:
+    def _threshold(self, machine: Machine) -> float:
         if self.predictor == "averaged":
-            self._readout()
-            return averaged_margin(learner.state)
-        return float(learner.state.margin.epsilon[0])
+            self.readout()
+            return machine.averaged_margin
+        return machine.margin
 
     @property
     def offset_(self) -> float:
         """The threshold on `score_samples` below which a row is an alarm."""
-        with self._reading() as learner:
-            return self._threshold(learner)
+        machine = self.machine_
+        with machine.gate:
+            return self._threshold(machine)

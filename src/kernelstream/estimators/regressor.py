@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from kernelstream.backends import cpu
-from kernelstream.estimators.base import KernelEstimator
+from kernelstream.estimators.base import KernelEstimator, Rows
 from kernelstream.estimators.files import Saveable
-from kernelstream.learner.learn import Trail
+from kernelstream.estimators.labels import Labels
+from kernelstream.estimators.rows import checked_weights
+from kernelstream.learner.rows import extreme_target
 
 __all__ = ["KernelRegressor"]
 
@@ -107,22 +108,14 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        self._fit_by_policy(X, y, sample_weight)
-        return self
+        return self._fit_all(X, y, sample_weight, lambda y: None)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> None:
-        X, y = self._rows(X, y, reset=True, y_numeric=True)
-        weight = self._weights(sample_weight, X)
-        self._require_weight(weight)
-        self._start(X, 1, single_output=True, whole_data=True)
-        self._learn_epochs(X, y.astype(float), weight)
-
-    def _target_check(self) -> Callable[[Any], str | None]:
+    def target_check(self) -> Callable[[Any], str | None]:
         def problem(y: Any) -> str | None:
             try:
                 if not math.isfinite(float(y)):
                     return f"its target is {y!r}"
-                return cpu.extreme_target(float(y))
+                return extreme_target(float(y))
             except (TypeError, ValueError):
                 return f"its target {y!r} is not a number"
 
@@ -142,18 +135,14 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        self._partial_fit(X, y, None, sample_weight)
+        self.learn_block(X, y, None, sample_weight, keep_scores=False)
         return self
 
-    def _learn_block(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, keep_scores: bool
-    ) -> list[Trail]:
-        first = "_learner" not in self.__dict__
-        X, y = self._rows(X, y, reset=first, y_numeric=True)
-        weight = self._weights(sample_weight, X)
-        if first:
-            self._start(X, 1, single_output=True, whole_data=False)
-        return [self._learn(X, y.astype(float), weight, keep_scores)]
+    def _checked(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, labels: Labels | None
+    ) -> Rows:
+        X, y = self._rows(X, y, y_numeric=True)
+        return Rows(X, y.astype(float), checked_weights(sample_weight, X.shape[0]))
 
     def learn_one(self, x: np.ndarray, y: float) -> "KernelRegressor":
         """Learn one row: `partial_fit` without its overhead.
@@ -168,7 +157,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         self
         """
         with self._turn:
-            if "_learner" not in self.__dict__:
+            if self._learned is None:
                 return self.partial_fit(self._first_row(x), np.asarray([y]))
             self._refuse_stream()
             try:
@@ -191,8 +180,11 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        with self._reading() as learner:
-            return self._outputs(learner, X)[:, 0]
+        return self.outputs(X)[:, 0]
+
+    def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """The score is the prediction."""
+        return scores[:, 0]
 
     def predict_one(self, x: np.ndarray) -> float:
         """The predicted number of one row, without the overhead of `predict`.
@@ -205,5 +197,4 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         -------
         float
         """
-        with self._reading() as learner:
-            return float(self._outputs_of_one(learner, x)[0])
+        return float(self._read_one(x)[0][0])

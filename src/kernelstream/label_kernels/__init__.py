@@ -16,5 +16,8 @@ coefficient is always zero.
 from kernelstream.label_kernels.base import LabelStructure
 from kernelstream.label_kernels.tables import LabelGraph, LabelMatrix
 from kernelstream.label_kernels.taxonomy import Taxonomy
+from kernelstream.parts import discover
 
 __all__ = ["LabelGraph", "LabelMatrix", "LabelStructure", "Taxonomy"]
+
+discover(__name__, __path__)

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from kernelstream.label_kernels.base import LabelStructure, check_names, plain
 from kernelstream.label_kernels.rules import MatrixLabels, PlainLabels
-from kernelstream.parts import number
+from kernelstream.parts import number, part
 
 __all__ = ["LabelGraph", "LabelMatrix"]
 
@@ -64,6 +64,7 @@ def _check_square(name: str, matrix: Any, n: int) -> None:
         raise ValueError(f"{name} contains NaN or infinity.")
 
 
+@part("label_structure")
 class LabelGraph(_TableStructure):
     """Labels in a graph: the distance is the length of the shortest path (25).
 
@@ -248,6 +249,7 @@ class LabelGraph(_TableStructure):
         return cls(chosen, edges, kernel, time)
 
 
+@part("label_structure")
 class LabelMatrix(_TableStructure):
     """Labels with their kernel and their distances given.
 

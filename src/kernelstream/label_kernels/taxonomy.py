@@ -7,10 +7,12 @@ import numpy as np
 
 from kernelstream.label_kernels.base import LabelStructure, check_names, plain
 from kernelstream.label_kernels.rules import TreeLabels
+from kernelstream.parts import part
 
 __all__ = ["Taxonomy"]
 
 
+@part("label_structure")
 class Taxonomy(LabelStructure):
     """A tree of labels, with the common-ancestor kernel (65) and the tree distance (62).
 

@@ -43,6 +43,10 @@ class ComputedLines(NamedTuple):
     used: Any  # when a line was last used
     clock: Any
 
+    def keep_cache(self, scratch, numbers):
+        """Leave the cache for the next call, with the points' numbers. Not compiled."""
+        scratch["lines"] = self._replace(rows=self.rows[:0]), numbers.copy()
+
     def row_column(self, i, n, out):
         """Write the kernel values of row i with the points; return the one with itself."""
         x = self.rows[i]
@@ -125,6 +129,10 @@ class StoredLines(NamedTuple):
     k: Any  # (points + rows, rows), as those of a tile
     n_points: int  # how many of k's lines are points
     line: Any  # (slots,): which line of k belongs to a slot
+
+    def keep_cache(self, scratch, numbers):
+        """Nothing: the values are part of the state. Not compiled."""
+        return
 
     def row_column(self, i, n, out):
         """Write the kernel values of row i with the points; return the one with itself."""

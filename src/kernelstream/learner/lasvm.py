@@ -12,37 +12,32 @@ an active set of its own.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba.extending import register_jitable
 from scipy import sparse
 
 from kernelstream.budgets.base import smallest
-from kernelstream.compiled import compiled, entry_point
-from kernelstream.learner.expansion import measure
-from kernelstream.learner.kernel_lines import ComputedLines, StoredLines, TableRule, new_lines
+from kernelstream.compiled import compiled
+from kernelstream.expansion.operations import measure
+from kernelstream.learner.kernel_lines import StoredLines, TableRule, new_lines
 from kernelstream.learner.learn import Trail
-from kernelstream.learner.model import Learner
+from kernelstream.learner.rows import TOO_LARGE_A_STEP, BadRow
 from kernelstream.learner.sequential import box, keep_support, signs
-from kernelstream.learner.state import State, allocate, snapshot
+from kernelstream.learner.state import State, allocate
 from kernelstream.parts import SLACK
 
-__all__ = ["RefusedRow", "finish_active", "fit_lasvm", "learn_active", "needs_block"]
+if TYPE_CHECKING:
+    from kernelstream.learner.machine import Machine
+
+__all__ = ["finish_active", "fit_lasvm", "learn_active"]
 
 _LARGEST_TABLE = 2**26  # kernel values, where all are computed beforehand
 _SEEDS = 5  # rows of each label that begin in the active set
 _ROWS = 256
 # No coefficient and no gradient is larger: products of two are then far from overflowing.
 _LARGEST = 1e60
-
-
-class RefusedRow(Exception):  # noqa: N818 (it names what it is about)
-    """A row whose step is too large to be represented."""
-
-    def __init__(self, row: int):
-        super().__init__(row)
-        self.row = row
 
 
 # --- the algorithm -------------------------------------------------------------------------------
@@ -97,8 +92,8 @@ def _sign(y, k, n_outputs):
 @register_jitable
 def _ways(expansion, active, k, j):
     """Whether a coefficient may grow, and whether it may shrink."""
-    alpha = expansion.a[k, j]
-    if _sign(active.y[j], k, expansion.a.shape[0]) > 0.0:
+    alpha = expansion.coef[k, 0, j]
+    if _sign(active.y[j], k, expansion.coef.shape[0]) > 0.0:
         return alpha < active.limit[j], alpha > 0.0
     return alpha < 0.0, alpha > -active.limit[j]
 
@@ -130,7 +125,7 @@ def _extremes(expansion, active, k, slack):
 @register_jitable
 def _look(expansion, active, slack, work):
     """The extremes of every output."""
-    for k in range(expansion.a.shape[0]):
+    for k in range(expansion.coef.shape[0]):
         work.up[k], work.down[k] = _extremes(expansion, active, k, slack)
 
 
@@ -150,8 +145,8 @@ def _move(source, expansion, active, k, i, j, length):
     n, g = expansion.n_points[0], active.gradients[k]
     line_i = source.line_of_slot(i, n)
     line_j = source.line_of_slot(j, n)
-    expansion.a[k, i] += length
-    expansion.a[k, j] -= length
+    expansion.coef[k, 0, i] += length
+    expansion.coef[k, 0, j] -= length
     sound = True
     for s in range(n):
         g[s] -= length * (line_i[s] - line_j[s])
@@ -162,7 +157,7 @@ def _move(source, expansion, active, k, i, j, length):
 @register_jitable
 def _step(source, expansion, active, k, i, j):
     """Move a pair as far as helps and fits; whether all numbers can be represented."""
-    alpha, g, n_outputs = expansion.a[k], active.gradients[k], expansion.a.shape[0]
+    alpha, g, n_outputs = expansion.coef[k, 0], active.gradients[k], expansion.coef.shape[0]
     line_i = source.line_of_slot(i, expansion.n_points[0])
     bend = max(source.own_value(i) + source.own_value(j) - 2.0 * line_i[j], 1e-12)
     high = active.limit[i] if _sign(active.y[i], k, n_outputs) > 0.0 else 0.0
@@ -182,9 +177,9 @@ def _take_out(source, expansion, active, slot):
     """Free a slot; the last one moves to its place."""
     last = expansion.n_points[0] - 1
     source.free_slot(slot, last)
-    for k in range(expansion.a.shape[0]):
-        expansion.a[k, slot] = expansion.a[k, last]
-        expansion.a[k, last] = 0.0
+    for k in range(expansion.coef.shape[0]):
+        expansion.coef[k, 0, slot] = expansion.coef[k, 0, last]
+        expansion.coef[k, 0, last] = 0.0
         active.gradients[k, slot] = active.gradients[k, last]
     active.y[slot] = active.y[last]
     active.limit[slot] = active.limit[last]
@@ -199,7 +194,7 @@ def _give_away(source, expansion, active, k, goes):
     So the sum stays zero, and every coefficient in its box. There is always enough room: the others
     sum to minus this one, and may at least go to zero.
     """
-    alpha, g, n_outputs = expansion.a[k], active.gradients[k], expansion.a.shape[0]
+    alpha, g, n_outputs = expansion.coef[k, 0], active.gradients[k], expansion.coef.shape[0]
     n = expansion.n_points[0]
     sound = True
     while alpha[goes] != 0.0:
@@ -250,9 +245,9 @@ def _first_to_go(expansion, active, oldest):
 @register_jitable
 def _row_gradients(expansion, y, margin, work):
     """The gradients of a row that is no point, from its kernel values."""
-    n_outputs = expansion.a.shape[0]
+    n_outputs = expansion.coef.shape[0]
     for k in range(n_outputs):
-        alpha, total = expansion.a[k], margin * _sign(y, k, n_outputs)
+        alpha, total = expansion.coef[k, 0], margin * _sign(y, k, n_outputs)
         for j in range(expansion.n_points[0]):
             total -= alpha[j] * work.column[j]
         work.g[k] = total
@@ -261,8 +256,8 @@ def _row_gradients(expansion, y, margin, work):
 @register_jitable
 def _is_wanted(expansion, active, y, tolerance, work):
     """Whether a row contradicts the active set, in any output; or is among the first."""
-    n, n_outputs = expansion.n_points[0], expansion.a.shape[0]
-    if n < 2 * _SEEDS and n < expansion.a.shape[1]:
+    n, n_outputs = expansion.n_points[0], expansion.coef.shape[0]
+    if n < 2 * _SEEDS and n < expansion.coef.shape[2]:
         return True
     for k in range(n_outputs):
         up, down = work.up[k], work.down[k]
@@ -277,10 +272,10 @@ def _is_wanted(expansion, active, y, tolerance, work):
 @register_jitable
 def _process(source, expansion, active, task, i, k_xx, setting, work):
     """PROCESS: take in a row that contradicts the active set; whether numbers are sound."""
-    n_outputs, sound, y = expansion.a.shape[0], True, task.y[i]
+    n_outputs, sound, y = expansion.coef.shape[0], True, task.y[i]
     if not _is_wanted(expansion, active, y, setting.tolerance, work):
         return True
-    if expansion.n_points[0] == expansion.a.shape[1]:
+    if expansion.n_points[0] == expansion.coef.shape[2]:
         goes = _first_to_go(expansion, active, setting.oldest)
         for k in range(n_outputs):
             sound = _give_away(source, expansion, active, k, goes) and sound
@@ -292,7 +287,7 @@ def _process(source, expansion, active, task, i, k_xx, setting, work):
     source.admit_row(i, slot, work.column, k_xx)
     active.y[slot], active.limit[slot], active.row[slot] = y, task.limit[i], task.row[i]
     for k in range(n_outputs):
-        expansion.a[k, slot] = 0.0
+        expansion.coef[k, 0, slot] = 0.0
         active.gradients[k, slot] = work.g[k]
     for k in range(n_outputs):
         up, down = _extremes(expansion, active, k, setting.slack)
@@ -322,9 +317,9 @@ def _reprocess(source, expansion, active, k, setting):
 @register_jitable
 def _is_idle(expansion, active, s, work):
     """Whether a point has no coefficient, and is beyond the extremes, in every output."""
-    n_outputs = expansion.a.shape[0]
+    n_outputs = expansion.coef.shape[0]
     for k in range(n_outputs):
-        if expansion.a[k, s] != 0.0:
+        if expansion.coef[k, 0, s] != 0.0:
             return False
         up, down = work.up[k], work.down[k]
         if up < 0 or down < 0:  # an output that knows one label only: nothing is at stake
@@ -356,7 +351,7 @@ def _drop_idle(source, expansion, active, slack, work):
 @compiled
 def _learn(source, expansion, active, b, task, seen, setting, work):
     """PROCESS each row, then REPROCESS once; how many rows. Fewer than all: the next is refused."""
-    n_outputs, margin, slack = expansion.a.shape[0], setting.margin, setting.slack
+    n_outputs, margin, slack = expansion.coef.shape[0], setting.margin, setting.slack
     _look(expansion, active, slack, work)
     for position in range(task.order.shape[0]):
         i = task.order[position]
@@ -393,7 +388,7 @@ def _finish(source, expansion, active, b, setting, most, work):
     """REPROCESS until no pair violates more than the tolerance; the largest violation left."""
     largest, tolerance, slack = 0.0, setting.tolerance, setting.slack
     _look(expansion, active, slack, work)
-    for k in range(expansion.a.shape[0]):
+    for k in range(expansion.coef.shape[0]):
         gap, steps = math.inf, 0
         while gap > tolerance and steps < most:
             gap, sound = _reprocess(source, expansion, active, k, setting)
@@ -419,158 +414,153 @@ def _losses(loss, scores, y, margin, out):
 
 
 def learn_active(
-    learner: Learner, k: np.ndarray | None, X: Any, numbers: np.ndarray, y: np.ndarray,
-    weight: np.ndarray, trail: Trail,
-) -> int:  # fmt: skip
-    """Learn some rows, all or none; how many could be. Fewer than all: the next one is refused.
-
-    `k` has the kernel values of the points and of the rows with each row, where `needs_block`.
-    """
-    state, n = learner.state, X.shape[0]
-    seen = Seen(np.empty((n, learner.n_outputs)), trail.n_points)
+    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
+) -> int:
+    """Learn a tile; how many rows could be. Fewer than all: the block has to be undone."""
+    state, n = machine.state, X.shape[0]
+    seen = Seen(np.empty((n, machine.n_outputs)), trail.n_points)
     # rows are numbered in the order of the stream, those without weight left out
     row = state.expansion.n_seen[0] + np.cumsum(weight > 0) - 1
-    done = _learn_tile(learner, k, X, numbers, y, weight, row, seen)
-    if done == n:
-        trail.slot[:], trail.partner[:], trail.share[:] = -1, -1, 0.0
-        if trail.scores.size:
-            trail.scores[:] = seen.scores
-        margin = float(state.margin.epsilon[0])
-        _losses(learner.model.loss, seen.scores, y, margin, trail.loss)
-        trail.margin[:] = margin
-        trail.eta[:], trail.drift[:] = state.step_size.eta[0], state.step_size.drift[0]
+    done = _learn_some(machine, X, x, y, weight, row, seen)
+    trail.slot[:], trail.partner[:], trail.share[:] = -1, -1, 0.0
+    if trail.scores.size:
+        trail.scores[:] = seen.scores
+    margin = float(state.margin.epsilon[0])
+    _losses(machine.model.loss, seen.scores, y, margin, trail.loss)
+    trail.margin[:] = margin
+    trail.eta[:], trail.drift[:] = state.step_size.eta[0], state.drift.score[0]
     return done
 
 
-def finish_active(learner: Learner) -> float:
+def finish_active(machine: "Machine") -> float:
     """REPROCESS the active set until it is solved; the largest violation that is left."""
-    before, state = learner.state, snapshot(learner.state)
-    n, n_features = learner.n_points, learner.n_features
-    source = _source(learner, state, np.empty((0, n_features)), np.empty((n, 0)))
+    state, n = machine.state, machine.n_points
+    row_before = state.update.row[:n].copy()
+    nothing = np.empty((0, machine.n_features))
+    source = _source(machine, nothing, np.empty((n, 0)) if needs_block(machine) else None)
     gap = _finish(
-        source, state.expansion, state.dual, state.intercept.b, _setting(learner), 1000 * (n + 1),
-        _new_work(state),
+        source, state.expansion, state.update, state.intercept.b, _setting(machine),
+        1000 * (n + 1), _new_work(state),
     )  # fmt: skip
     if not math.isfinite(gap):
         raise ValueError(
             "the model cannot be finished: its coefficients would become too large to be "
             "represented. Give a smaller C, or a larger regularization."
         )
-    _keep(learner, before, state, source)
+    _keep(machine, row_before, source)
     return float(gap)
 
 
-def needs_block(learner: Learner) -> bool:
-    """Whether a learner is given kernel values: its rows are sparse or its kernel a function."""
-    return learner.state.dual.gram.size > 0
+def needs_block(machine: "Machine") -> bool:
+    """Whether a machine is given kernel values: its rows are sparse or its kernel a function."""
+    return machine.store.is_sparse or not machine.store.kernel.compiles()
 
 
-def _learn_tile(
-    learner: Learner, k: np.ndarray | None, X: Any, numbers: np.ndarray, y: np.ndarray,
-    weight: np.ndarray, row: np.ndarray, seen: Seen,
+def _learn_some(
+    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, row: np.ndarray,
+    seen: Seen,
 ) -> int:  # fmt: skip
-    """`_learn` on a copy of the state, which is kept if every row could be learned."""
-    _refuse_too_many(learner)
-    before, state = learner.state, snapshot(learner.state)
-    source = _source(learner, state, X, k)
+    """`_learn` of some rows, which are put into their slots if every one could be learned."""
+    _refuse_too_many(machine)
+    state, k = machine.state, None
+    if needs_block(machine):
+        k = machine.store.tile(machine.n_points, X, x)
+    row_before = state.update.row[: machine.n_points].copy()
+    source = _source(machine, X, k)
     task = Task(
-        np.arange(X.shape[0]), np.ascontiguousarray(y, np.float64), _limits(learner, weight),
+        np.arange(X.shape[0]), np.ascontiguousarray(y, np.float64), _limits(machine, weight),
         np.ascontiguousarray(row, np.int64),
     )  # fmt: skip
     arguments = (
-        source, state.expansion, state.dual, state.intercept.b, task, seen, _setting(learner),
+        source, state.expansion, state.update, state.intercept.b, task, seen, _setting(machine),
         _new_work(state),
     )  # fmt: skip
-    if "learn" not in learner.scratch:  # the types of these never change in a learner's life
-        learner.scratch["learn"] = entry_point(_learn, *arguments)
-    done = int(learner.scratch["learn"](*arguments))
+    machine.changes().mark_all()
+    done = int(machine.call("learn", _learn, *arguments))
     if done == X.shape[0]:
-        _keep(learner, before, state, source, X, numbers, row)
+        _keep(machine, row_before, source, X, x, row)
     return done
 
 
-def _setting(learner: Learner, slack: float = SLACK) -> Setting:
+def _setting(machine: "Machine", slack: float = SLACK) -> Setting:
     return Setting(
-        float(learner.state.margin.epsilon[0]), float(learner.model.update.tolerance), slack,
-        bool(learner.model.budget.drops_oldest()),
+        float(machine.state.margin.epsilon[0]), float(machine.model.update.tolerance), slack,
+        bool(machine.model.budget.drops_oldest()),
     )  # fmt: skip
 
 
-def _limits(learner: Learner, weight: np.ndarray) -> np.ndarray:
+def _limits(machine: "Machine", weight: np.ndarray) -> np.ndarray:
     """The largest coefficient of each row, C over the regularization times its weight."""
-    return np.minimum(box(learner, weight), _LARGEST)
+    return np.minimum(box(machine, weight), _LARGEST)
 
 
-def _refuse_too_many(learner: Learner) -> None:
+def _refuse_too_many(machine: "Machine") -> None:
     """Where all kernel values are kept, points must be few."""
-    if needs_block(learner) and learner.n_points**2 > _LARGEST_TABLE:
+    if needs_block(machine) and machine.n_points**2 > _LARGEST_TABLE:
         raise ValueError(
             f"LASVM keeps all kernel values where rows are sparse or the kernel is a function, and "
-            f"{learner.n_points:,} points are too many for that: give a size, budget=4096 say, or "
+            f"{machine.n_points:,} points are too many for that: give a size, budget=4096 say, or "
             "dense rows and a kernel of kernelstream."
         )
 
 
 def _new_work(state: State) -> Work:
-    n_outputs, n_slots = state.expansion.a.shape
+    n_outputs, _, n_slots = state.expansion.coef.shape
     return Work(
         np.empty(n_slots), np.empty(n_outputs), np.empty(n_outputs, np.int64),
         np.empty(n_outputs, np.int64),
     )  # fmt: skip
 
 
-def _source(learner: Learner, state: State, X: Any, k: np.ndarray | None) -> Any:
+def _source(machine: "Machine", X: Any, k: np.ndarray | None) -> Any:
     """Where the loop finds kernel values. The cache of the last call serves, if it is true yet."""
-    n, n_slots = learner.n_points, learner.n_slots
-    if n > 0 and not state.dual.limit[:n].all():
+    state, n, n_slots = machine.state, machine.n_points, machine.n_slots
+    if n > 0 and not state.update.limit[:n].all():
         raise ValueError(
             "this model comes from a file of an earlier version, which kept the support vectors "
             "and no more: it predicts, but cannot go on learning. Fit it again."
         )
-    if state.dual.gram.size:
-        assert k is not None
-        return StoredLines(state.dual.gram, k.astype(np.float64), n, np.arange(n_slots))
+    if k is not None:
+        return StoredLines(state.update.gram, k.astype(np.float64), n, np.arange(n_slots))
     rows = np.ascontiguousarray(X, np.float64)
-    lines, cached = learner.scratch.pop("lines", (None, None))
+    lines, cached = machine.scratch.pop("lines", (None, None))
     if lines is None or lines.features.shape != (rows.shape[1], n_slots):
-        update = learner.model.update
-        lines = new_lines(learner.points.kernel.to_rule(), rows, n_slots, update.cache_mb)
+        update = machine.model.update
+        lines = new_lines(machine.store.kernel.to_rule(), rows, n_slots, update.cache_mb)
         cached = None
     # Whatever happened in between, undone blocks too: points with the same numbers are the same.
-    if cached is None or not np.array_equal(cached, state.dual.row[:n]):
+    if cached is None or not np.array_equal(cached, state.update.row[:n]):
         lines.line_of[:], lines.owner[:], lines.used[:], lines.clock[:] = -1, -1, 0, 0
-        lines.features[:, :n] = learner.points.rows[:n].T
+        lines.features[:, :n] = machine.store.rows[:n].T
         lines.own[:] = np.nan
     return lines._replace(rows=rows)
 
 
 def _keep(
-    learner: Learner, before: State, state: State, source: Any, X: Any = None,
-    numbers: Any = None, row: Any = None,
+    machine: "Machine", row_before: np.ndarray, source: Any, X: Any = None, x: Any = None,
+    row: Any = None,
 ) -> None:  # fmt: skip
-    """Make a state that was learned the learner's, and put its points into their slots.
+    """Put the points into their slots after learning, and describe the new state.
 
-    X and the numbers of its rows are what was learned.
+    `row_before` has the numbers of the points before; X, and the row cache x, is what was learned.
     """
-    n_before, n = int(before.expansion.n_points[0]), int(state.expansion.n_points[0])
-    old, new = before.dual.row[:n_before], state.dual.row[:n]
-    both = min(n_before, n)
-    slots = np.append(np.flatnonzero(old[:both] != new[:both]), np.arange(both, n))
+    state = machine.state
+    new = state.update.row[: machine.n_points]
+    both = min(len(row_before), len(new))
+    slots = np.append(np.flatnonzero(row_before[:both] != new[:both]), np.arange(both, len(new)))
     if slots.size:
-        points = learner.points
-        place, moved = _find(old, new[slots])
-        rows, values = points.rows[place[moved]], points.numbers[place[moved]]
+        store = machine.store
+        place, moved = _find(row_before, new[slots])
+        rows, cache = store.rows[place[moved]], store.row_cache[place[moved]]
         if not moved.all():
             place, came = _find(row, new[slots])
             came &= ~moved
             rows = _stacked(rows, X[place[came]])
-            values = np.append(values, numbers[place[came]])
+            cache = np.append(cache, x[place[came]])
             slots = np.append(slots[moved], slots[came])
-        points.replace(slots, rows, values)
+        store.replace(slots, rows, cache)
     _describe(state)
-    learner.state = state
-    if isinstance(source, ComputedLines):
-        learner.scratch["lines"] = source._replace(rows=source.rows[:0]), new.copy()
+    source.keep_cache(machine.scratch, new)
 
 
 def _find(numbers: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -591,9 +581,9 @@ def _stacked(first: Any, second: Any) -> Any:
 
 def _describe(state: State) -> None:
     """What else an expansion says of itself."""
-    expansion, active = state.expansion, state.dual
+    expansion, active = state.expansion, state.update
     n, n_outputs = int(expansion.n_points[0]), len(state.intercept.b)
-    a, y = expansion.a[:, :n], active.y[:n]
+    a, y = expansion.coef[:, 0, :n], active.y[:n]
     if n_outputs == 1:  # as `_sign`
         sign = np.where(y == 0.0, 1.0, y)[None]
     else:
@@ -607,84 +597,79 @@ def _describe(state: State) -> None:
 
 
 def fit_lasvm(
-    learner: Learner, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any
+    machine: "Machine", X: Any, y: np.ndarray, weight: np.ndarray, orders: Any
 ) -> tuple[int, float]:
-    """Fit a new learner to X, in passes of the orders given, and finish.
+    """Fit a new machine to X, in passes of the orders given, and finish.
 
     How many passes there were, and the largest violation that is left.
     """
     orders = [np.arange(X.shape[0])[order] for order in orders]
-    if learner.limit is None:
-        return len(orders), _fit_outputs(learner, X, y, weight, orders)
-    numbers = learner.points.kernel.numbers(X)
-    nothing = Seen(np.empty((0, learner.n_outputs)), np.empty(0, np.int64))
+    if machine.limit is None:
+        return len(orders), _fit_outputs(machine, X, y, weight, orders)
+    x = machine.store.kernel.row_cache(X)
+    nothing = Seen(np.empty((0, machine.n_outputs)), np.empty(0, np.int64))
     for order in orders:
         for start in range(0, len(order), _ROWS):
             some = order[start : start + _ROWS]
-            rows, k = X[some], None
-            if needs_block(learner):
-                k = learner.points.block_with_rows(learner.n_points, rows, numbers[some])
-            done = _learn_tile(
-                learner, k, rows, numbers[some], y[some], weight[some], some, nothing
-            )
+            done = _learn_some(machine, X[some], x[some], y[some], weight[some], some, nothing)
             if done < len(some):
-                raise RefusedRow(int(some[done]))
-    gap = finish_active(learner)
-    row = learner.state.dual.row[: learner.n_points]
+                raise BadRow(int(some[done]), TOO_LARGE_A_STEP)
+    gap = finish_active(machine)
+    row = machine.state.update.row[: machine.n_points]
     row[:] = np.argsort(np.argsort(row))  # rows of a stream that goes on have larger numbers
     return len(orders), gap
 
 
 def _fit_outputs(
-    learner: Learner, X: Any, y: np.ndarray, weight: np.ndarray, orders: list[np.ndarray]
+    machine: "Machine", X: Any, y: np.ndarray, weight: np.ndarray, orders: list[np.ndarray]
 ) -> float:
     """Fit each output with an active set of its own; the largest violation that is left."""
-    n, update = X.shape[0], learner.model.update
-    sign, limit, gap = signs(learner, y), _limits(learner, weight), 0.0
-    setting = _setting(learner, slack=0.0)
+    n, update = X.shape[0], machine.model.update
+    sign, limit, gap = signs(machine, y), _limits(machine, weight), 0.0
+    setting = _setting(machine, slack=0.0)
     margin = setting.margin
-    kernel, rows = _compiled_kernel(learner, X)
-    beta, scores = np.zeros((learner.n_outputs, n)), np.zeros((learner.n_outputs, n))
-    for k in range(learner.n_outputs):
-        state = allocate(learner.fields, {"outputs": 1, "points": n, "touched": 1})
+    kernel, rows = _compiled_kernel(machine, X)
+    beta, scores = np.zeros((machine.n_outputs, n)), np.zeros((machine.n_outputs, n))
+    for k in range(machine.n_outputs):
+        state = allocate(machine.declared, {"outputs": 1, "points": n, "lines": 1})
         lines = new_lines(kernel, rows, n, update.cache_mb)
-        own = state.expansion, state.dual, state.intercept.b
+        own = state.expansion, state.update, state.intercept.b
         nothing, work = Seen(np.empty((0, 1)), np.empty(0, np.int64)), _new_work(state)
         seeds = [np.flatnonzero((sign[k] == label) & (limit > 0))[:_SEEDS] for label in (-1.0, 1.0)]
         for order in (np.concatenate(seeds), *orders):
             task = Task(order, sign[k], limit, np.arange(n))
             done = _learn(lines, *own, task, nothing, setting, work)
             if done < len(order):
-                raise RefusedRow(int(order[done]))
+                raise BadRow(int(order[done]), TOO_LARGE_A_STEP)
         gap = max(gap, _finish(lines, *own, setting, 1000 * n, work))
         m = int(state.expansion.n_points[0])
-        points = state.dual.row[:m]
-        beta[k, points] = state.expansion.a[0, :m]
-        scores[k, points] = margin * sign[k, points] - state.dual.gradients[0, :m]
-        learner.state.intercept.b[k] = state.intercept.b[0]
-    keep_support(learner, X, learner.points.kernel.numbers(X), beta, scores)
+        points = state.update.row[:m]
+        beta[k, points] = state.expansion.coef[0, 0, :m]
+        scores[k, points] = margin * sign[k, points] - state.update.gradients[0, :m]
+        machine.state.intercept.b[k] = state.intercept.b[0]
+    keep_support(machine, X, machine.store.kernel.row_cache(X), beta, scores)
     support = np.flatnonzero(beta.any(axis=0))
-    _begin_stream(learner, y[support], margin * sign[:, support], limit[support])
+    _begin_stream(machine, y[support], margin * sign[:, support], limit[support])
     return gap
 
 
-def _begin_stream(learner: Learner, y: np.ndarray, target: np.ndarray, limit: np.ndarray) -> None:
+def _begin_stream(machine: "Machine", y: np.ndarray, target: np.ndarray, limit: np.ndarray) -> None:
     """What a stream that goes on from the points needs to know of them."""
-    n, points, active = learner.n_points, learner.points, learner.state.dual
+    n, store, active = machine.n_points, machine.store, machine.state.update
     active.y[:n], active.limit[:n], active.row[:n] = y, limit, np.arange(n)
     for start in range(0, n, _ROWS):
         some = slice(start, min(start + _ROWS, n))
-        block = np.empty((n, some.stop - start), learner.dtype)
-        points.block(n, points.rows[some], points.numbers[some], block)
-        active.gradients[:, some] = target[:, some] - learner.state.expansion.a[:, :n] @ block
-        if needs_block(learner):
+        block = np.empty((n, some.stop - start), machine.dtype)
+        store.block(n, store.rows[some], store.row_cache[some], block)
+        active.gradients[:, some] = target[:, some] - machine.state.expansion.coef[:, 0, :n] @ block
+        if needs_block(machine):
             active.gram[:n, some] = block
 
 
-def _compiled_kernel(learner: Learner, X: Any) -> tuple[Any, np.ndarray]:
+def _compiled_kernel(machine: "Machine", X: Any) -> tuple[Any, np.ndarray]:
     """The kernel as compiled code asks for it, and the rows that it understands."""
-    kernel, n = learner.points.kernel, X.shape[0]
-    if not needs_block(learner):
+    kernel, n = machine.store.kernel, X.shape[0]
+    if not needs_block(machine):
         return kernel.to_rule(), np.ascontiguousarray(X, dtype=np.float64)
     if n * n > _LARGEST_TABLE:
         raise ValueError(
@@ -692,6 +677,6 @@ def _compiled_kernel(learner: Learner, X: Any) -> tuple[Any, np.ndarray]:
             f"{n:,} rows are too many for that: give a size, budget=4096 say, or dense rows and a "
             f"kernel of kernelstream, or at most {int(_LARGEST_TABLE**0.5):,} rows."
         )
-    table, numbers = np.empty((n, n), learner.dtype), kernel.numbers(X)
-    kernel.block(X, X, numbers, numbers, table)
+    table, x = np.empty((n, n), machine.dtype), kernel.row_cache(X)
+    kernel.block(X, X, x, x, table)
     return TableRule(table.astype(np.float64)), np.arange(float(n))[:, None]

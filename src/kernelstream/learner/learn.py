@@ -5,8 +5,8 @@
 Rows come in tiles. For a tile the caller has made all kernel values and the raw scores that the
 current model gives to every row of the tile, with matrix products. Then the rows are learned one
 after the other, exactly: whenever a row becomes a point or a point is dropped, the raw scores of
-the rows still to come are corrected (`expansion`). The work in this loop does not grow with the
-number of points.
+the rows still to come are corrected (`kernelstream.expansion`). The work in this loop does not
+grow with the number of points.
 
 Numbers in parentheses are equations of the SVMD paper (JMLR 2006). The functions are plain Python
 that also compiles; `learn_rows` runs the very same lines without a compiler.
@@ -19,41 +19,27 @@ import numpy as np
 from numba.extending import register_jitable
 
 from kernelstream.compiled import compiled
-from kernelstream.learner.expansion import (
+from kernelstream.expansion import Point
+from kernelstream.expansion.operations import (
     decay_all,
     dot,
     dot_on,
-    drop,
     insert,
-    leave_out,
-    merge,
+    make_raw,
     nonzeros,
-    project,
     retire,
-    sum_up,
 )
+from kernelstream.learner.state import note_drift
+from kernelstream.learner.views import unowned
 from kernelstream.parts import SLACK
-from kernelstream.step_sizes import note_drift
 from kernelstream.updates import Move, Row
 
-__all__ = ["Tile", "Trail", "Work", "learn_rows", "learn_tile", "new_trail", "new_work"]
+__all__ = ["Trail", "Work", "learn_rows", "learn_tile", "new_trail", "new_work"]
 
 # A row whose step would push ||f||^2, a coefficient's own norm or another number of the state past
 # this is refused: within it no score, and no product of two scores, can overflow.
 LARGEST_NORM2 = 1e120
 LARGEST_MOVE = 1e60  # of an intercept, for the same reason
-
-
-class Tile(NamedTuple):
-    """Rows to learn, as numbers."""
-
-    k: Any  # (points + rows, rows): kernel values of every point, then of every row, with each row
-    n_points: int  # how many of k's lines are points as the tile begins
-    raw_f: Any  # (rows, outputs): a . k_pt, kept current; f = p raw_f
-    raw_v: Any  # (rows, outputs): b . k_pt; v = q raw_v + r raw_f. (0, 0) without a trace
-    y: Any  # (rows,)
-    weight: Any  # (rows,)
-    source: Any  # of the kernel values between points, for what corrects norms: see `StoredGram`
 
 
 class Trail(NamedTuple):
@@ -88,13 +74,26 @@ def new_trail(n: int, n_outputs: int) -> Trail:
 class Work(NamedTuple):
     """Memory for one row at a time. Nothing in it outlives the row."""
 
-    numbers: Any  # (11, outputs)
-    active: Any  # (outputs,)
+    row: Any  # (6, outputs): f, v, scores, slope, xi, chi
+    moves: Any  # (6, outputs): of `Move`
+    coef: Any  # (outputs, functions): raw coefficients of the new point
+    active: Any  # (outputs,): the outputs that the row touches
+    n_active: Any
+    norms_without: Any  # ||f||^2 and <f, v> without the row
+    rest: Any  # (rows of a tile)
 
 
-def new_work(n_outputs: int) -> Work:
+def new_work(n_outputs: int, n_functions: int, most_rows: int) -> Work:
     """Memory for the rows of a model."""
-    return Work(np.zeros((11, n_outputs)), np.zeros(n_outputs, np.int64))
+    return Work(
+        row=np.zeros((6, n_outputs)),
+        moves=np.zeros((6, n_outputs)),
+        coef=np.zeros((n_outputs, n_functions)),
+        active=np.zeros(n_outputs, np.int64),
+        n_active=np.zeros(1, np.int64),
+        norms_without=np.zeros(2),
+        rest=np.zeros(most_rows),
+    )
 
 
 @register_jitable(forceinline=True)  # where it is called: to pass all these arrays takes long
@@ -104,98 +103,84 @@ def learn_rows(model, state, tile, trail, work):
     A refused row has changed nothing.
     """
     expansion = state.expansion
-    n_rows, n_outputs = tile.raw_f.shape
+    n_rows, n_outputs = tile.raw.shape[1], tile.raw.shape[2]
     traced = model.step_size.is_traced()
     decay = model.step_size.trace_decay()
     intercept_decay = model.step_size.of_intercept().trace_decay()
-    c = model.regularization
-    lines, active = work.numbers, work.active
-    f, v, scores, slope, xi, chi = lines[0], lines[1], lines[2], lines[3], lines[4], lines[5]
-    alpha, beta = lines[6], lines[7]
-    out = Move(alpha, beta, lines[8], lines[9], lines[10])
-    with_intercept = model.intercept.is_fitted()
+    c, with_intercept = model.regularization, model.intercept.is_fitted()
+    f, v, scores, slope = work.row[0], work.row[1], work.row[2], work.row[3]
+    xi, chi, alpha, beta = work.row[4], work.row[5], work.moves[0], work.moves[1]
+    out = Move(alpha, beta, work.moves[2], work.moves[3], work.moves[4], work.moves[5])
+    point = Point(alpha, beta, work.coef, work.active, work.n_active, work.norms_without, work.rest)
 
     for i in range(n_rows):
         p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
         k_xx = np.float64(tile.k[tile.n_points + i, i])
-        margin = model.margin.current_margin(state.margin, expansion.norm2[0])
+        norm2_before, pi_before = expansion.norm2[0], expansion.pi[0]
+        margin = model.margin.current_margin(state.margin, norm2_before)
         n_seen = expansion.n_seen[0]
 
         # scores of f and of its trace v at x
         for k in range(n_outputs):
-            f[k] = p * tile.raw_f[i, k]
+            f[k] = p * tile.raw[0, i, k]
             if traced:
-                v[k] = q * tile.raw_v[i, k] + r * tile.raw_f[i, k]
+                v[k] = q * tile.raw[1, i, k] + r * tile.raw[0, i, k]
             scores[k] = f[k] + state.intercept.b[k]
             slope[k] = decay * v[k] + intercept_decay * state.intercept.trace[k]
-        if trail.scores.size > 0:
-            trail.scores[i] = scores
+        for k in range(trail.scores.shape[1]):
+            trail.scores[i, k] = scores[k]
         trail.loss[i] = model.loss.value(scores, tile.y[i], margin)
         trail.margin[i] = margin
         trail.eta[i] = state.step_size.eta[0]
-        trail.drift[i] = state.step_size.drift[0]
+        trail.drift[i] = state.drift.score[0]
         trail.slot[i] = -1
         trail.partner[i] = -1
-        trail.n_points[i] = expansion.n_points[0] - state.budget.n_spare[0]
+        trail.n_points[i] = model.budget.n_kept(state.budget, expansion)
         if tile.weight[i] == 0.0:
             continue  # a row without weight is as good as absent
 
         # loss: gradient xi (27) and curvature, chi = rho lambda v (43)-(44)
         weight = model.loss_weight * tile.weight[i]
         violated = model.loss.gradient(scores, tile.y[i], margin, xi)
-        rho = 0.0
+        rho, has_gradient = 0.0, False
         if model.loss.is_curved():
             rho = weight * model.loss.curvature(scores, tile.y[i], margin, slope, chi)
-            for k in range(n_outputs):
-                chi[k] *= weight
         for k in range(n_outputs):
+            chi[k] *= weight
             xi[k] *= weight
-        has_gradient = False
-        for k in range(n_outputs):
             has_gradient = has_gradient or xi[k] != 0.0
 
         # step size: follow <g, v> = c pi + xi . v(x) (45), (33)
-        mean_loss = model.step_size.next_mean_loss(
-            state.step_size.mean_loss[0], weight * trail.loss[i], n_seen
+        correlation = c * pi_before + dot(xi, v)
+        proposal = model.step_size.propose(
+            state.step_size, n_seen, weight * trail.loss[i], 0.5 * c * norm2_before, correlation
         )
-        unit = model.step_size.unit(mean_loss)
-        correlation = c * expansion.pi[0] + dot(xi, v)
-        objective = mean_loss + 0.5 * c * expansion.norm2[0]
-        before, first = state.step_size.eta[0], model.step_size.initial
-        wanted = model.step_size.next_step(
-            first, before, state.step_size.felt[0], n_seen, correlation / unit
-        )
-        eta = min(wanted, model.update.largest_step(c, rho, k_xx, with_intercept))
-        capped = eta < wanted * (1.0 - SLACK)
-
-        # update: f <- keep f + alpha k(x, .),  v <- keep_v v + cross f + beta k(x, .)
         row = Row(
             tile.y[i], margin, weight, k_xx, f, v, state.intercept.b, state.intercept.trace, xi,
-            chi, expansion.norm2[0], scores,
+            chi, rho, norm2_before, scores, n_seen,
         )  # fmt: skip
-        eta, keep, keep_v, cross = model.update.move(
-            model.loss, row, eta, c, decay, traced, with_intercept, out
-        )
-        n_active = nonzeros(alpha, beta, traced, active)
+        eta = min(proposal.eta, model.update.largest_step(model, row, with_intercept))
+        capped = eta < proposal.eta * (1.0 - SLACK)
+
+        # update: f <- keep f + alpha k(x, .),  v <- keep_v v + cross f + beta k(x, .)
+        eta, keep, keep_v, cross = model.update.move(model, row, eta, with_intercept, out)
+        n_active = nonzeros(alpha, beta, traced, work.active)
         # ||f||^2 and pi = <f, v> after the move: (46)-(49), multiplied out
-        alpha_f = dot_on(active, n_active, alpha, f)
-        alpha2 = dot_on(active, n_active, alpha, alpha)
-        beta2 = 0.0
-        norm2_of_old, pi_of_old = keep * keep * expansion.norm2[0], 0.0
-        norm2 = norm2_of_old + 2.0 * keep * alpha_f + k_xx * alpha2
-        pi = 0.0
+        alpha_f = dot_on(work.active, n_active, alpha, f)
+        alpha2, beta2 = dot_on(work.active, n_active, alpha, alpha), 0.0
+        norm2_without, pi_without, pi = keep * keep * norm2_before, 0.0, 0.0
+        norm2 = norm2_without + 2.0 * keep * alpha_f + k_xx * alpha2
         if traced:
-            beta2 = dot_on(active, n_active, beta, beta)
-            pi_of_old = keep * keep_v * expansion.pi[0] + keep * cross * expansion.norm2[0]
-            pi = pi_of_old + keep * dot_on(active, n_active, beta, f) + cross * alpha_f
-            pi += keep_v * dot_on(active, n_active, alpha, v)
-            pi += k_xx * dot_on(active, n_active, alpha, beta)
+            beta2 = dot_on(work.active, n_active, beta, beta)
+            pi_without = keep * keep_v * pi_before + keep * cross * norm2_before
+            pi = pi_without + keep * dot_on(work.active, n_active, beta, f) + cross * alpha_f
+            pi += keep_v * dot_on(work.active, n_active, alpha, v)
+            pi += k_xx * dot_on(work.active, n_active, alpha, beta)
         largest = max(norm2, max(k_xx, 1.0) * max(alpha2, beta2))
-        move_of_b = model.update.largest_intercept_move(model.intercept, model.step_size, row, rho)
         # each by itself: max() may lose a number that is NaN
-        sound = abs(pi) <= LARGEST_NORM2 and mean_loss <= LARGEST_NORM2
-        sound = sound and move_of_b <= LARGEST_MOVE
-        if not (largest <= LARGEST_NORM2 and sound and 0.0 < eta <= LARGEST_NORM2):
+        is_sound = abs(pi) <= LARGEST_NORM2 and proposal.mean_loss <= LARGEST_NORM2
+        is_sound = is_sound and model.update.largest_intercept_move(model, row) <= LARGEST_MOVE
+        if not (largest <= LARGEST_NORM2 and is_sound and 0.0 < eta <= LARGEST_NORM2):
             return i
 
         # From here on the row is accepted, and the state is written.
@@ -203,70 +188,45 @@ def learn_rows(model, state, tile, trail, work):
             state.margin, model.step_size, n_seen, model.loss.margin_direction(), violated,
             tile.weight[i],
         )  # fmt: skip
-        capped_b = model.update.move_intercept(
-            model.intercept, state.intercept, model.step_size, n_seen, row, out, unit,
-            objective, rho, eta,
-        )  # fmt: skip
-        if capped or capped_b:
-            state.step_size.n_capped[0] += 1
-        if has_gradient:
-            state.step_size.felt[0] = model.step_size.next_felt(
-                state.step_size.felt[0], correlation, objective
-            )
-        state.step_size.eta[0] = model.step_size.remembered_step(
-            first, before, wanted if capped else eta, eta
-        )
-        note_drift(state.step_size, n_seen)
-        state.step_size.mean_loss[0] = mean_loss
+        if model.update.move_intercept(model, state.intercept, row, out, eta, proposal) or capped:
+            model.update.note_capped(state.update)
+        model.step_size.accept(state.step_size, proposal, eta, capped, has_gradient)
+        note_drift(state.drift, state.step_size.eta[0], n_seen)
         expansion.norm2[0] = max(norm2, 0.0)
         expansion.pi[0] = pi
         expansion.n_seen[0] = n_seen + 1
         decay_all(expansion, tile, keep, keep_v, cross)
-
+        model.budget.note_decay(state.budget, keep)
         expired = model.budget.expired(state.budget, expansion)
         while expired >= 0:  # points may go without another's coming
-            retire(expansion, state.budget.gram, tile, expired, i, alpha, beta)
+            retire(expansion, tile, expired, i, point)
             expired = model.budget.expired(state.budget, expansion)
 
         # slot and coefficients: a row with a coefficient becomes a point, or joins those there are
         if n_active > 0:
-            n, line = expansion.n_points[0], tile.n_points + i
-            slot, partner, gap = model.budget.choose_slot(
-                state.budget, expansion, tile.k, line, i, alpha
-            )
-            if partner >= 0:
-                trail.partner[i] = partner
-                trail.share[i] = state.budget.share[0]
-                merge(expansion, state.budget, tile, slot, partner, i, alpha, beta)
-            elif slot < 0 and gap < 0.0:  # the row is dropped at once
-                expansion.norm2[0], expansion.pi[0] = norm2_of_old, pi_of_old
-            elif slot < 0:
-                leave_out(expansion, state.budget.weights, tile, i, alpha, beta, gap)
-            elif slot == n:
-                expansion.n_points[0] = n + 1
-            elif gap >= 0.0:
-                project(expansion, state.budget.weights, tile, slot, i, alpha, beta, gap)
-                n_active = nonzeros(alpha, beta, traced, active)
-            else:
-                drop(expansion, state.budget.gram, tile, slot, i, alpha, beta)
+            n = expansion.n_points[0]
+            make_raw(expansion, alpha, beta, work.coef)
+            work.n_active[0] = n_active
+            work.norms_without[0], work.norms_without[1] = norm2_without, pi_without
+            action = model.budget.make_room(state.budget, expansion, tile, i, point)
+            slot = action.carry_out(expansion, tile, i, point)
+            trail.partner[i], trail.share[i] = action.merged_with()
             if slot >= 0:
-                if expansion.born.size > 0:
-                    expansion.born[slot] = n_seen
-                insert(expansion, state.budget.gram, tile, slot, i, alpha, beta, active, n_active)
+                expansion.births.note_birth(slot, n_seen)
+                insert(expansion, tile, slot, i, point)
+                model.budget.inserted(state.budget, tile, slot, i, expansion.n_points[0], slot == n)
                 trail.slot[i] = slot
-                if slot == n or gap >= 0.0:
-                    model.budget.refresh(state.budget, expansion.n_points[0], slot == n)
-        if expansion.p_sum.size > 0:
-            sum_up(expansion, state.intercept.b, state.margin.epsilon[0])
+        expansion.average.sum_up(expansion, state.intercept.b, state.margin.epsilon[0])
         trail.eta[i] = eta
-        trail.drift[i] = state.step_size.drift[0]
-        trail.n_points[i] = expansion.n_points[0] - state.budget.n_spare[0]
+        trail.drift[i] = state.drift.score[0]
+        trail.n_points[i] = model.budget.n_kept(state.budget, expansion)
     return n_rows
 
 
 @partial(compiled, nogil=True)
-def learn_tile(model, state, tile, trail, work, slots):
+def learn_tile(model, state, tile, trail, work, writer):
     """`learn_rows`, and the rows that became points written into their slots, in one call."""
+    state, tile, trail, work, writer = unowned((state, tile, trail, work, writer))
     done = learn_rows(model, state, tile, trail, work)
-    slots.write_points(trail, done)
+    writer.write_points(trail, done)
     return done

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from kernelstream import budgets, margins, step_sizes, updates
-from kernelstream.learner.model import Parts
+from kernelstream.learner.machine import Parts
 from kernelstream.parts import SLACK
-from kernelstream.updates import LARGEST_DECAY
+from kernelstream.updates.explicit import LARGEST_DECAY
 
 __all__ = ["ActiveReference", "DictionaryReference", "PerceptronReference", "Reference"]
 

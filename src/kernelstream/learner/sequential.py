@@ -6,12 +6,14 @@ classification, one coordinate at a time, truncated to its box. They converge to
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernelstream.compiled import compiled
-from kernelstream.learner.model import Learner
+
+if TYPE_CHECKING:
+    from kernelstream.learner.machine import Machine
 
 __all__ = ["box", "fit_adatron", "fit_sequential", "keep_support", "signs"]
 
@@ -64,15 +66,15 @@ def _sweep_margins(block, rows, sign, limit, margin, f, alpha):
 class _KernelRows:
     """Kernel values of some rows with all, kept if there are not too many."""
 
-    def __init__(self, learner: Learner, X: Any):
-        self._kernel, self._dtype, self._X = learner.points.kernel, learner.dtype, X
-        self.numbers = self._kernel.numbers(X)
+    def __init__(self, machine: "Machine", X: Any):
+        self._kernel, self._dtype, self._X = machine.store.kernel, machine.dtype, X
+        self.row_cache = self._kernel.row_cache(X)
         n = X.shape[0]
         self._all = self._compute(np.arange(n)) if n * n <= _LARGEST_GRAM else None
 
     def _compute(self, rows: np.ndarray) -> np.ndarray:
         block = np.empty((len(rows), self._X.shape[0]), self._dtype)
-        self._kernel.block(self._X[rows], self._X, self.numbers[rows], self.numbers, block)
+        self._kernel.block(self._X[rows], self._X, self.row_cache[rows], self.row_cache, block)
         return block.astype(np.float64, copy=False)
 
     def of(self, rows: np.ndarray) -> np.ndarray:
@@ -97,49 +99,49 @@ def _passes(
     return passes
 
 
-def box(learner: Learner, weight: np.ndarray) -> np.ndarray:
+def box(machine: "Machine", weight: np.ndarray) -> np.ndarray:
     """The largest coefficient of each row."""
-    weights, c = learner.model.loss_weight * weight, learner.model.regularization
+    weights, c = machine.model.loss_weight * weight, machine.model.regularization
     return weights / c if c > 0 else np.where(weights > 0, np.inf, 0.0)
 
 
-def signs(learner: Learner, y: np.ndarray) -> np.ndarray:
+def signs(machine: "Machine", y: np.ndarray) -> np.ndarray:
     """-1 or +1 for every output and row: one class against the rest."""
-    if learner.n_outputs == 1:
+    if machine.n_outputs == 1:
         return y[None].astype(np.float64)
-    return np.where(y == np.arange(learner.n_outputs)[:, None], 1.0, -1.0)
+    return np.where(y == np.arange(machine.n_outputs)[:, None], 1.0, -1.0)
 
 
 def fit_sequential(
-    learner: Learner, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any, step: float
-) -> int:
-    """Fit a new learner to X by SVRseq, in passes of the orders given; how many were needed.
+    machine: "Machine", X: Any, y: np.ndarray, weight: np.ndarray, orders: Any
+) -> tuple[int, float]:
+    """Fit a new machine to X by SVRseq, in passes of the orders given; how many were needed.
 
     It stops early where a whole pass changes no score by more than a millionth of the targets'
     spread.
     """
-    rows, n, limit = _KernelRows(learner, X), X.shape[0], box(learner, weight)
-    epsilon = float(learner.state.margin.epsilon[0])
+    rows, n, limit = _KernelRows(machine, X), X.shape[0], box(machine, weight)
+    epsilon, step = float(machine.state.margin.epsilon[0]), machine.parts.update.step or 0.0
     f, star, plain = np.zeros(n), np.zeros(n), np.zeros(n)
     enough = 1e-6 * max(float(y.std()), 1e-12)
     passes = _passes(
         rows, n, orders, enough,
         lambda block, some: _sweep(block, some, y, limit, epsilon, step, f, star, plain),
     )  # fmt: skip
-    keep_support(learner, X, rows.numbers, (star - plain)[None], f[None])
-    return passes
+    keep_support(machine, X, rows.row_cache, (star - plain)[None], f[None])
+    return passes, 0.0
 
 
 def fit_adatron(
-    learner: Learner, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any
-) -> int:  # fmt: skip
-    """Fit a new learner to X by Kernel-Adatron, in passes of the orders given; how many.
+    machine: "Machine", X: Any, y: np.ndarray, weight: np.ndarray, orders: Any
+) -> tuple[int, float]:  # fmt: skip
+    """Fit a new machine to X by Kernel-Adatron, in passes of the orders given; how many.
 
     It stops early where a whole pass changes no score by more than a millionth of the margin.
     """
-    rows, n, limit = _KernelRows(learner, X), X.shape[0], box(learner, weight)
-    margin = float(learner.state.margin.epsilon[0])
-    sign = signs(learner, y)
+    rows, n, limit = _KernelRows(machine, X), X.shape[0], box(machine, weight)
+    margin = float(machine.state.margin.epsilon[0])
+    sign = signs(machine, y)
     # The paper starts from one. The limit is the same, and from zero it is reached in far fewer
     # passes where rows are many: USPS has 4.7 % test error after 50, and 12.5 % from one.
     alpha, f = np.zeros_like(sign), np.zeros_like(sign)
@@ -147,20 +149,20 @@ def fit_adatron(
         rows, n, orders, 1e-6 * margin,
         lambda block, some: _sweep_margins(block, some, sign, limit, margin, f, alpha),
     )  # fmt: skip
-    keep_support(learner, X, rows.numbers, alpha * sign, f)
-    return passes
+    keep_support(machine, X, rows.row_cache, alpha * sign, f)
+    return passes, 0.0
 
 
 def keep_support(
-    learner: Learner, X: Any, numbers: np.ndarray, beta: np.ndarray, f: np.ndarray
+    machine: "Machine", X: Any, x: np.ndarray, beta: np.ndarray, f: np.ndarray
 ) -> None:
     """Keep the rows with a coefficient; beta and the scores f have a line for every output."""
     support = np.flatnonzero(beta.any(axis=0))
     n = len(support)
-    learner.make_room(n)
-    expansion = learner.state.expansion
+    machine.make_room(n)
+    expansion = machine.state.expansion
     expansion.n_points[0], expansion.n_seen[0] = n, beta.shape[1]
-    expansion.a[:, :n] = beta[:, support]
+    expansion.coef[:, 0, :n] = beta[:, support]
     expansion.size2[:n] = (beta[:, support] ** 2).sum(axis=0)
     expansion.norm2[0] = max(float((beta * f).sum()), 0.0)
-    learner.points.restore(X[support], numbers[support])
+    machine.store.restore(X[support], x[support])

@@ -11,7 +11,7 @@ A loss is a rule (see `kernelstream.parts`): it knows scores, the target and the
 ``proximal``           writes the xi of an implicit step: dl/dscores at ``scores - step xi``;
                        `now` are the scores before old coefficients were decayed
 ``follow``             how that new score follows a slope of the old one, in place
-``n_touched``          the most scores in which xi differs from zero; left out: all
+``n_touched``          the most scores in which xi differs from zero; -1, the default: all
 =====================  ==========================================================================
 
 `proximal` and `follow` are for implicit updates, and `dual` is where the first may leave what the
@@ -20,16 +20,22 @@ look at the margin ``has_margin=False``. A structured loss is made with the numb
 structure (`kernelstream.label_kernels`), and its scores are outputs.
 At a kink a loss takes the one-sided derivative that its docstring names.
 
-A new loss is one new file in this folder, with the decorator `loss`: it is found by itself, here
-and in the contract tests.
+`LossRule` has defaults for a loss that is a straight line almost everywhere. A new loss is one new
+file in this folder, with the decorator `loss`: it is found by itself, here and in the contract
+tests.
 """
 
-import importlib
-import pkgutil
+from kernelstream.losses.registry import (
+    LossEntry,
+    LossRule,
+    all_losses,
+    find,
+    has_margin,
+    loss,
+    names,
+)
+from kernelstream.parts import discover
 
-from kernelstream.losses.registry import all_losses, find, has_margin, loss, names
+__all__ = ["LossEntry", "LossRule", "all_losses", "find", "has_margin", "loss", "names"]
 
-__all__ = ["all_losses", "find", "has_margin", "loss", "names"]
-
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+discover(__name__, __path__)

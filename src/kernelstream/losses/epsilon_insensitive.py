@@ -14,8 +14,6 @@ class EpsilonInsensitive(NamedTuple):
     On the zone's border the row is not a violation. A violation widens the zone when nu moves it.
     """
 
-    unused: bool = False
-
     def value(self, scores, y, margin):
         return max(0.0, abs(y - scores[0]) - margin)
 
@@ -27,12 +25,6 @@ class EpsilonInsensitive(NamedTuple):
         if violated:
             xi[0] = -1.0 if residual > 0.0 else 1.0
         return violated
-
-    def is_curved(self):
-        return False
-
-    def curvature(self, scores, y, margin, direction, product):
-        return 0.0
 
     def margin_direction(self):
         return 1.0

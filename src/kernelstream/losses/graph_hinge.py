@@ -40,12 +40,6 @@ class GraphHinge(NamedTuple):
             self.labels.separate(other, label, 1.0, xi)
         return violated
 
-    def is_curved(self):
-        return False
-
-    def curvature(self, scores, y, margin, direction, product):
-        return 0.0
-
     def margin_direction(self):
         return -1.0
 

@@ -14,8 +14,6 @@ class Hinge(NamedTuple):
     At the kink ``y f = margin`` the row is not a violation and the gradient is zero.
     """
 
-    unused: bool = False
-
     def value(self, scores, y, margin):
         return max(0.0, margin - y * scores[0])
 
@@ -24,12 +22,6 @@ class Hinge(NamedTuple):
         violated = gap > SLACK * (abs(margin) + abs(scores[0]))
         xi[0] = -y if violated else 0.0
         return violated
-
-    def is_curved(self):
-        return False
-
-    def curvature(self, scores, y, margin, direction, product):
-        return 0.0
 
     def margin_direction(self):
         return -1.0

@@ -6,15 +6,13 @@ from kernelstream.losses.registry import loss
 from kernelstream.parts import SLACK
 
 
-@loss("huber", "regression", single_output=True, accepts_nu=True)
+@loss("huber", "regression", single_output=True, accepts_nu=True, needs_positive_margin=True)
 class Huber(NamedTuple):
     """``l = (y - f)^2 / (2 margin)`` inside the zone, ``|y - f| - margin / 2`` outside.
 
     A residual outside the zone is a violation; the border belongs to the zone. The value is that of
     the limit, the absolute loss, where the zone is empty.
     """
-
-    unused: bool = False
 
     def value(self, scores, y, margin):
         residual = abs(y - scores[0])

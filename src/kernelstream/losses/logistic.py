@@ -10,8 +10,6 @@ from kernelstream.losses.registry import loss
 class Logistic(NamedTuple):
     """``l = log(1 + exp(-y f))`` with y = -1 or +1. It has no margin: every row is a violation."""
 
-    unused: bool = False
-
     def value(self, scores, y, margin):
         z = y * scores[0]
         return max(0.0, -z) + math.log1p(math.exp(-abs(z)))  # exp never sees a positive number
@@ -33,9 +31,6 @@ class Logistic(NamedTuple):
         rho = e / ((1.0 + e) * (1.0 + e))  # (36), the same for both signs of y f
         product[0] = rho * direction[0]
         return rho
-
-    def margin_direction(self):
-        return 0.0
 
     def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         # u = y f solves u = u0 + step / (1 + exp(u)); the right side falls: one root, bracketed

@@ -16,8 +16,6 @@ class MulticlassHinge(NamedTuple):
     with the lowest index counts. With a single label there is no other, and the loss is zero.
     """
 
-    unused: bool = False
-
     def value(self, scores, y, margin):
         other = runner_up(scores, int(y))
         if other < 0:
@@ -36,12 +34,6 @@ class MulticlassHinge(NamedTuple):
             xi[label] = -1.0
             xi[other] = 1.0
         return violated
-
-    def is_curved(self):
-        return False
-
-    def curvature(self, scores, y, margin, direction, product):
-        return 0.0
 
     def margin_direction(self):
         return -1.0

@@ -11,8 +11,6 @@ from kernelstream.parts import SLACK
 class Novelty(NamedTuple):
     """``l = max(0, margin - f)``. At the kink ``f = margin`` the row is not a violation."""
 
-    unused: bool = False
-
     def value(self, scores, y, margin):
         return max(0.0, margin - scores[0])
 
@@ -21,12 +19,6 @@ class Novelty(NamedTuple):
         violated = gap > SLACK * (abs(margin) + abs(scores[0]))
         xi[0] = -1.0 if violated else 0.0
         return violated
-
-    def is_curved(self):
-        return False
-
-    def curvature(self, scores, y, margin, direction, product):
-        return 0.0
 
     def margin_direction(self):
         return -1.0

@@ -7,7 +7,10 @@ from kernelstream.losses.runner_up import runner_up, structured_runner_up
 from kernelstream.parts import SLACK
 
 
-@loss("perceptron", "classification", single_output=True, accepts_nu=False, accepts_implicit=False)
+@loss(
+    "perceptron", "classification", single_output=True, accepts_nu=False, accepts_implicit=False,
+    default_margin=0.0,
+)  # fmt: skip
 class Perceptron(NamedTuple):
     """``l = max(0, margin - y f)`` with y = -1 or +1, and margin zero unless an update has one.
 
@@ -19,8 +22,6 @@ class Perceptron(NamedTuple):
     the Perceptron Algorithm, Machine Learning 37, 1999.
     """
 
-    unused: bool = False
-
     def value(self, scores, y, margin):
         return max(0.0, margin - y * scores[0])
 
@@ -29,21 +30,13 @@ class Perceptron(NamedTuple):
         xi[0] = -y if mistaken else 0.0
         return mistaken
 
-    def is_curved(self):
-        return False
 
-    def curvature(self, scores, y, margin, direction, product):
-        return 0.0
-
-    def margin_direction(self):
-        return 0.0
-
-
-@loss("perceptron", "classification", single_output=False, accepts_nu=False, accepts_implicit=False)
+@loss(
+    "perceptron", "classification", single_output=False, accepts_nu=False, accepts_implicit=False,
+    default_margin=0.0,
+)  # fmt: skip
 class MulticlassPerceptron(NamedTuple):
     """``l = max(0, margin + max over other labels of f(x, .) - f(x, y))``; a tie is a mistake."""
-
-    unused: bool = False
 
     def value(self, scores, y, margin):
         other = runner_up(scores, int(y))
@@ -64,22 +57,13 @@ class MulticlassPerceptron(NamedTuple):
             xi[other] = 1.0
         return mistaken
 
-    def is_curved(self):
-        return False
-
-    def curvature(self, scores, y, margin, direction, product):
-        return 0.0
-
-    def margin_direction(self):
-        return 0.0
-
     def n_touched(self):
         return 2
 
 
 @loss(
     "perceptron", "classification", single_output=False, accepts_nu=False, accepts_implicit=False,
-    structured=True,
+    structured=True, default_margin=0.0,
 )  # fmt: skip
 class StructuredPerceptron(NamedTuple):
     """The multiclass perceptron with a label kernel; distances play no part."""
@@ -99,15 +83,6 @@ class StructuredPerceptron(NamedTuple):
         if mistaken:
             self.labels.separate(other, label, 1.0, xi)
         return mistaken
-
-    def is_curved(self):
-        return False
-
-    def curvature(self, scores, y, margin, direction, product):
-        return 0.0
-
-    def margin_direction(self):
-        return 0.0
 
     def n_touched(self):
         return self.labels.n_touched()

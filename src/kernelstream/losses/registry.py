@@ -1,13 +1,33 @@
 """Which loss goes by which name, for which task."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol
 
-from kernelstream.parts import rule
+from kernelstream.parts import part, rule
 
-__all__ = ["LossEntry", "all_losses", "find", "has_margin", "loss", "names"]
+__all__ = ["LossEntry", "LossRule", "all_losses", "find", "has_margin", "loss", "names"]
 
-RuleClass = TypeVar("RuleClass", bound=type)
+
+class LossRule(Protocol):
+    """What a loss answers; see the package's docstring. Those of a straight line have no curve."""
+
+    def value(self, scores, y, margin):
+        raise NotImplementedError
+
+    def gradient(self, scores, y, margin, xi):
+        raise NotImplementedError
+
+    def is_curved(self):
+        return False
+
+    def curvature(self, scores, y, margin, direction, product):
+        return 0.0
+
+    def margin_direction(self):
+        return 0.0
+
+    def n_touched(self):
+        return -1  # all
 
 
 class LossEntry(NamedTuple):
@@ -15,29 +35,33 @@ class LossEntry(NamedTuple):
 
     name: str  # what a user asks for
     task: str  # "classification", "regression" or "novelty"
-    single_output: bool  # one score, or one a label
+    single_output: bool  # one score, or one per label
     accepts_nu: bool  # whether its margin may adapt
     accepts_implicit: bool  # whether it has an implicit step
     structured: bool  # whether it is made with the numbers of a label structure
     rule: Any  # or, where structured, the class that makes one from them
-    has_margin: bool = True
+    has_margin: bool = True  # whether the margin changes it
+    needs_positive_margin: bool = False
+    default_margin: float | None = None  # where it is not that of the estimator
 
 
-_ENTRIES: list[LossEntry] = []
+_ENTRIES: dict[tuple[str, str, bool, bool], LossEntry] = {}
 
 
 def loss(
     name: str, task: str, *, single_output: bool, accepts_nu: bool, accepts_implicit: bool = True,
-    structured: bool = False, has_margin: bool = True,
-) -> Callable[[RuleClass], RuleClass]:  # fmt: skip
+    structured: bool = False, has_margin: bool = True, needs_positive_margin: bool = False,
+    default_margin: float | None = None,
+) -> Callable[[Any], Any]:  # fmt: skip
     """Class decorator: make a NamedTuple a loss that users find by name."""
 
-    def register(cls: RuleClass) -> RuleClass:
-        made = rule(cls) if structured else rule(cls)()
-        accepts = accepts_nu, accepts_implicit
-        _ENTRIES.append(
-            LossEntry(name, task, single_output, *accepts, structured, made, has_margin)
-        )
+    def register(cls: Any) -> Any:
+        cls = part("loss", name)(rule(cls, defaults=LossRule))
+        made = cls if structured else cls()
+        _ENTRIES[task, name, single_output, structured] = LossEntry(
+            name, task, single_output, accepts_nu, accepts_implicit, structured, made, has_margin,
+            needs_positive_margin, default_margin,
+        )  # fmt: skip
         return cls
 
     return register
@@ -45,26 +69,25 @@ def loss(
 
 def all_losses() -> list[LossEntry]:
     """Every loss of the package."""
-    return list(_ENTRIES)
+    return list(_ENTRIES.values())
 
 
 def names(task: str) -> list[str]:
     """The names that a user can ask for, for a task."""
-    return sorted({entry.name for entry in _ENTRIES if entry.task == task})
+    return sorted({entry.name for entry in all_losses() if entry.task == task})
 
 
 def has_margin(task: str, name: str) -> bool:
     """Whether a margin changes the loss."""
-    return any(e.has_margin for e in _ENTRIES if (e.task, e.name) == (task, name))
+    return any(e.has_margin for e in all_losses() if (e.task, e.name) == (task, name))
 
 
 def find(task: str, name: str, single_output: bool, labels: Any = None) -> LossEntry:
-    """The loss of a task by name, for models with one output or with one a label.
+    """The loss of a task by name, for models with one output or with one per label.
 
     `labels` are the numbers of a label structure, where there is one.
     """
-    wanted = (task, name, single_output, labels is not None)
-    for entry in _ENTRIES:
-        if (entry.task, entry.name, entry.single_output, entry.structured) == wanted:
-            return entry if labels is None else entry._replace(rule=entry.rule(labels))
-    raise LookupError(f"no loss {name!r} for {task} (single_output={single_output})")
+    entry = _ENTRIES.get((task, name, single_output, labels is not None))
+    if entry is None:
+        raise LookupError(f"no loss {name!r} for {task} (single_output={single_output})")
+    return entry if labels is None else entry._replace(rule=entry.rule(labels))

@@ -41,8 +41,6 @@ def _solve_shifted(p, step, x):
 class Softmax(NamedTuple):
     """``l = -f(x, y) + log sum exp f(x, .)``, y a label's index. Every row is a violation."""
 
-    unused: bool = False
-
     def value(self, scores, y, margin):
         largest = scores[0]
         for k in range(1, scores.shape[0]):
@@ -70,9 +68,6 @@ class Softmax(NamedTuple):
         for k in range(scores.shape[0]):
             product[k] *= direction[k] - mean  # diag(p) - p p^T, (38)
         return 2.0 * largest  # Gershgorin's bound on the largest eigenvalue
-
-    def margin_direction(self):
-        return 0.0
 
     def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         # Newton on 1/2 |z - scores|^2 + step l(z), whose Hessian is diagonal plus rank one, halving

@@ -9,8 +9,6 @@ from kernelstream.losses.registry import loss
 class Squared(NamedTuple):
     """``l = (y - f)^2 / 2``. Every row is a violation."""
 
-    unused: bool = False
-
     def value(self, scores, y, margin):
         return 0.5 * (y - scores[0]) ** 2
 
@@ -24,9 +22,6 @@ class Squared(NamedTuple):
     def curvature(self, scores, y, margin, direction, product):
         product[0] = direction[0]
         return 1.0
-
-    def margin_direction(self):
-        return 0.0
 
     def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         xi[0] = (scores[0] - y) / (1.0 + step)

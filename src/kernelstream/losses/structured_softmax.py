@@ -95,9 +95,6 @@ class StructuredSoftmax(NamedTuple):
         _hessian_product(self.labels, p, direction, product)
         return max(trace, 0.0)
 
-    def margin_direction(self):
-        return 0.0
-
     def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         # Newton on 1/2 |z - scores|^2 + step l(z), as for plain labels; the linear system is solved
         # by conjugate gradients. `dual` keeps the probabilities.

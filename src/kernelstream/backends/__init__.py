@@ -1,1 +1,0 @@
-"""Where the numbers are crunched. Each backend is a module with the same functions."""

@@ -1,0 +1,187 @@
+"""From an estimator's parameters to the parts of a machine.
+
+Every part is asked what it goes with (`Part.check_with`), and the update what it brings; nothing
+here knows a part by its class.
+"""
+
+from typing import Any
+
+from scipy import sparse
+
+from kernelstream import losses
+from kernelstream.budgets import as_budget
+from kernelstream.kernels import Kernel, as_kernel
+from kernelstream.learner.machine import Parts
+from kernelstream.margins import as_margin
+from kernelstream.parts import Choice, Unused, make, number, one_of
+from kernelstream.step_sizes import as_step_size
+from kernelstream.updates import as_update
+
+__all__ = ["kernel_of", "learns_from_streams", "parts_of", "refuse_unused", "solver_of"]
+
+_DEFAULT_REGULARIZATION = 1e-6
+_KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
+# what presets say where there is no step size to choose, and a default written as a part
+_PLAIN = {
+    "step_size": (1.0, make("Constant", initial=1.0)),
+    "margin": (make("Fixed", value=1.0),),
+}
+
+
+def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
+    """The kernel of a model's parameters with all its numbers; X is all the data there will be."""
+    gamma = model.gamma
+    if gamma == "scale" and isinstance(model.kernel, str):
+        if X is None:
+            raise ValueError(
+                "gamma='scale' needs all the data and works in fit only: in partial_fit the "
+                "model would depend on how the stream is cut into blocks. Give a number, or "
+                "'auto' for 1 / n_features."
+            )
+        variance = X.power(2).mean() - X.mean() ** 2 if sparse.issparse(X) else X.var()
+        gamma = 1.0 / (n_features * variance) if variance > 0 else 1.0
+    chosen = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
+    changed = {k: v for k, v in chosen.items() if v != _KERNEL_DEFAULTS[k]}
+    kernel = as_kernel(model.kernel, changed).resolve(n_features)
+    return as_update(model.update).own_kernel(kernel, _fits_intercept(model))
+
+
+def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = False) -> Parts:
+    """Check every parameter of a model and make the parts."""
+    structure = model.structure()
+    entry = losses.find(
+        model.task,
+        one_of("loss", model.loss, losses.names(model.task)),
+        single_output,
+        None if structure is None else structure.to_rule(),
+    )
+    update, budget = as_update(model.update), as_budget(model.budget)
+    margin = _margin_of(model, entry, update, single_output)
+    c = _regularization_of(model, update, margin)
+    given_step_size = as_step_size(model.step_size, model.task)
+    step_size = given_step_size.for_model(c, structure is not None)
+    choice = Choice(
+        task=model.task,
+        kernel=kernel,
+        loss=entry,
+        margin=margin,
+        step_size=step_size,
+        update=update,
+        budget=budget,
+        single_output=single_output,
+        structured=structure is not None,
+        fit_intercept=_fits_intercept(model),
+        sparse=sparse,
+        given=model.get_params(deep=False),
+    )
+    for chosen in (margin, update, budget, kernel, step_size):
+        chosen.check_with(choice)
+    _check_predictor(model, choice)
+    return Parts(
+        kernel=kernel,
+        loss=entry.rule,
+        margin=margin,
+        step_size=step_size,
+        update=update,
+        budget=budget,
+        fit_intercept=choice.fit_intercept and not update.intercept_in_kernel,
+        regularization=c,
+        loss_weight=number("C", model.C, above=0),
+        dated=model.predictor == "voted",
+        averaged=model.predictor == "averaged",
+    )
+
+
+def _fits_intercept(model: Any) -> bool:
+    return bool(model.get_params(deep=False).get("fit_intercept", False))
+
+
+def _margin_of(model: Any, entry: losses.LossEntry, update: Any, single_output: bool) -> Any:
+    """The margin that was asked for, or the one that the update brings."""
+    default = type(model).default_margin
+    given = None if model.margin == default else model.margin
+    own = update.own_margin(single_output)
+    if own is None:
+        return as_margin(
+            given, model.nu, default if entry.default_margin is None else entry.default_margin
+        )
+    if given is not None or model.nu is not None:
+        raise ValueError(
+            f"update={update!r} has a margin of its own: leave margin={model.margin!r} and "
+            f"nu={model.nu!r} out."
+        )
+    return own
+
+
+def _regularization_of(model: Any, update: Any, margin: Any) -> float:
+    own = update.own_regularization()
+    if own is not None:
+        if model.regularization:
+            raise ValueError(
+                f"update={update!r} has no regularization: leave "
+                f"regularization={model.regularization!r} out."
+            )
+        return own
+    if model.regularization is not None:
+        return number("regularization", model.regularization, at_least=0)
+    asked = margin.default_regularization(model.task)
+    return _DEFAULT_REGULARIZATION if asked is None else asked
+
+
+def _check_predictor(model: Any, choice: Choice) -> None:
+    """What predicts must go with the other parts."""
+    name = one_of("predictor", model.predictor, list(type(model).predictors))
+    if name == "averaged" and not choice.update.keeps_sum:
+        raise ValueError(
+            f"predictor={name!r} does not go with update={choice.update!r}, where every row "
+            "changes old coefficients: use predictor='last', or update='explicit' or 'implicit'."
+        )
+    if name != "voted":
+        return
+    if not choice.update.keeps_coefficients:
+        raise ValueError(
+            f"predictor={name!r} does not go with update={model.update!r}: old coefficients must "
+            "stay as they are. Use update='explicit'."
+        )
+    if choice.structured:
+        raise ValueError(f"predictor={name!r} is for plain labels.")
+    if model.regularization != 0 or choice.fit_intercept:
+        raise ValueError(
+            f"predictor={name!r} needs regularization=0 and no intercept, so that old coefficients "
+            "stay as they are."
+        )
+    if choice.budget.projects:
+        raise ValueError(
+            f"predictor={name!r} does not go with budget={model.budget!r}, which changes old "
+            "coefficients: use None, OldestOut or SmallestOut."
+        )
+
+
+def refuse_unused(model: Any) -> None:
+    """Refuse what would change nothing. A model from a file may have it: it is what it is."""
+    update = as_update(model.update)
+    unused = update.unused(as_budget(model.budget).keeps_all)
+    if "loss" not in unused and not losses.has_margin(model.task, model.loss):
+        remedy = f"loss={model.loss!r} has none, so leave it out or choose another loss"
+        unused = {**unused, "margin": Unused(remedy)}
+    given, default = model.get_params(), type(model)().get_params()
+    for name, why in unused.items():
+        value = given.get(name)
+        if value not in (default.get(name), *_PLAIN.get(name, ()), *why.but):
+            raise ValueError(
+                f"{name}={value!r} changes nothing with update={update!r}: {why.remedy}."
+            )
+    if "nu" in unused and as_margin(model.margin, None, 1.0).adapts:
+        raise ValueError(
+            f"margin={model.margin!r} does not adapt with update={update!r}: give a number."
+        )
+
+
+def solver_of(model: Any) -> str | None:
+    """The solver by which `fit` revisits rows, if the model's update has one."""
+    return as_update(model.update).solver(as_budget(model.budget))
+
+
+def learns_from_streams(model: Any) -> bool:
+    """Whether a model of these parameters can learn from a stream."""
+    return bool(as_update(model.update).in_streams(as_budget(model.budget)))

@@ -1,0 +1,437 @@
+"""What a move does to the kernel expansion, and to the raw scores of the rows still to come.
+
+Every function here changes coefficients and, by the same linear rule, the raw scores of the rows
+after row i of the tile. Each also keeps ||f||^2 and <f, v> true where it can. Those that are large
+are compiled once and kept, whatever the parts of a model are.
+"""
+
+import math
+
+import numpy as np
+from numba.extending import register_jitable
+
+from kernelstream.compiled import compiled
+
+__all__ = [
+    "SMALLEST_SCALE", "add_to_rest", "correct_for_drop", "decay_all", "dot", "dot_on", "drop",
+    "give_up", "insert", "make_raw", "measure", "merge", "nonzeros", "project", "project_new",
+    "put_into_gram", "raw_of_every", "raw_of_touched", "retire", "write_raw_of_every",
+    "write_raw_of_touched",
+]  # fmt: skip
+
+# The scalars of the decay are folded into the coefficients before they leave this range.
+SMALLEST_SCALE = 1e-60
+
+
+@register_jitable
+def dot(x, y):
+    """Inner product of two short vectors, without a call to BLAS."""
+    total = 0.0
+    for k in range(x.shape[0]):
+        total += x[k] * y[k]
+    return total
+
+
+@register_jitable
+def dot_on(active, n_active, x, y):
+    """Inner product over the outputs in `active` alone."""
+    total = 0.0
+    for m in range(n_active):
+        total += x[active[m]] * y[active[m]]
+    return total
+
+
+@register_jitable
+def nonzeros(alpha, beta, traced, active):
+    """Write the outputs that a row touches into `active`; return how many."""
+    n_active = 0
+    for k in range(alpha.shape[0]):
+        if alpha[k] != 0.0 or (traced and beta[k] != 0.0):
+            active[n_active] = k
+            n_active += 1
+    return n_active
+
+
+@register_jitable
+def make_raw(expansion, alpha, beta, coef):
+    """Write alpha and beta as raw coefficients: ``a = alpha / p``, ``b = (beta - r a) / q``."""
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    if q == 0.0:  # every b is zero, so their scale is free
+        q = 1.0
+        expansion.scale[1] = q
+    for k in range(alpha.shape[0]):
+        coef[k, 0] = alpha[k] / p
+        if coef.shape[1] > 1:
+            coef[k, 1] = (beta[k] - r * coef[k, 0]) / q
+
+
+@register_jitable
+def raw_of_every(coef, function, output, n, k_j):
+    """Raw score of one output, a line of `coef`, at a point with the kernel values k_j."""
+    total = 0.0
+    line = coef[output, function]
+    for j in range(n):
+        total += line[j] * k_j[j]
+    return total
+
+
+@register_jitable
+def raw_of_touched(coef, outputs, function, output, n, k_j):
+    """The same where lines belong to several outputs."""
+    total = 0.0
+    for line in range(coef.shape[0]):
+        for j in range(n):
+            if outputs[line, j] == output:
+                total += coef[line, function, j] * k_j[j]
+    return total
+
+
+@register_jitable
+def write_raw_of_every(coef, function, n, k_x, raw):
+    """Write the raw scores of one row, whose kernel values with the points are k_x."""
+    for output in range(coef.shape[0]):
+        raw[function, 0, output] = raw_of_every(coef, function, output, n, k_x)
+
+
+@register_jitable
+def write_raw_of_touched(coef, outputs, function, n, k_x, raw):
+    """The same where lines belong to several outputs."""
+    raw[function] = 0.0
+    for line in range(coef.shape[0]):
+        for j in range(n):
+            raw[function, 0, outputs[line, j]] += coef[line, function, j] * k_x[j]
+
+
+@register_jitable
+def decay_all(expansion, tile, keep, keep_v, cross):
+    """Multiply f by `keep`, v by `keep_v`, and add `cross` f to v, by their three scalars."""
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    if expansion.coef.shape[1] > 1:
+        r = keep_v * r + cross * p
+        if q != 0.0 and keep_v == 0.0:  # v forgets all of b; from here q is zero, as every b is
+            expansion.coef[:, 1] = 0.0
+            tile.raw[1] = 0.0
+            tile.changes.mark_all()
+        q = keep_v * q
+    p = keep * p
+    folds = p < SMALLEST_SCALE or 0.0 < q < SMALLEST_SCALE
+    expansion.average.settle_before(expansion, p, folds)
+    if folds:
+        for k in range(expansion.coef.shape[0]):
+            fold(expansion.coef[k], p, q, r)
+        for i in range(tile.raw.shape[1]):
+            fold(tile.raw[:, i], p, q, r)
+        for j in range(expansion.size2.shape[0]):
+            expansion.size2[j] *= p * p
+        tile.changes.mark_all()
+        p, q, r = 1.0, 1.0, 0.0
+    expansion.scale[0] = p
+    expansion.scale[1] = q
+    expansion.scale[2] = r
+
+
+@register_jitable
+def fold(raw, p, q, r):
+    """Make ``alpha = p a`` and ``beta = q b + r a`` the stored numbers, a and b being lines."""
+    for j in range(raw.shape[1]):
+        if raw.shape[0] > 1:
+            raw[1, j] = q * raw[1, j] + r * raw[0, j]
+        raw[0, j] *= p
+
+
+@register_jitable
+def add_to_rest(raw, output, function, coefficient, k, line, i):
+    """Correct the raw scores of the rows after i, for a coefficient at a line of k."""
+    if coefficient != 0.0:
+        for j in range(i + 1, raw.shape[1]):
+            raw[function, j, output] += coefficient * k[line, j]
+
+
+# --- points that go ------------------------------------------------------------------------------
+
+
+@register_jitable
+def drop(expansion, tile, slot, i):
+    """Take the point in `slot` out of f and v; its share of the sum of all models goes with it.
+
+    Norms have been corrected before, where they are (`correct_for_drop`).
+    """
+    expansion.average.drop_sum(slot)
+    for line in range(expansion.coef.shape[0]):
+        output = expansion.outputs.output_of(line, slot)
+        for function in range(expansion.coef.shape[1]):
+            amount = -expansion.coef[line, function, slot]
+            add_to_rest(tile.raw, output, function, amount, tile.k, slot, i)
+
+
+@register_jitable
+def give_up(expansion, point):
+    """Drop the new point itself: the norms are as if it had not come."""
+    expansion.norm2[0] = point.norms_without[0]
+    expansion.pi[0] = point.norms_without[1]
+
+
+@compiled
+def correct_for_drop(expansion, k_j, tile, slot, i, point):
+    """||f||^2 and <f, v> without the point in `slot`, whose kernel values with all are k_j."""
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    n, traced = k_j.shape[0], expansion.coef.shape[1] > 1
+    for line in range(expansion.coef.shape[0]):
+        a = expansion.coef[line, 0, slot]
+        b = expansion.coef[line, 1, slot] if traced else 0.0
+        if a == 0.0 and b == 0.0:
+            continue
+        k = expansion.outputs.output_of(line, slot)
+        # ||f - a k_j||^2 = ||f||^2 - 2 a f(x_j) + a^2 k_jj, and likewise for <f, v>
+        raw_f = expansion.outputs.raw_at(expansion.coef, 0, k, n, k_j)
+        f_j, alpha_j = p * raw_f + point.alpha[k] * tile.k[slot, i], p * a
+        expansion.norm2[0] += alpha_j * (alpha_j * k_j[slot] - 2.0 * f_j)
+        if traced:
+            raw_v = expansion.outputs.raw_at(expansion.coef, 1, k, n, k_j)
+            v_j = q * raw_v + r * raw_f + point.beta[k] * tile.k[slot, i]
+            beta_j = q * b + r * a
+            expansion.pi[0] += alpha_j * beta_j * k_j[slot] - alpha_j * v_j - beta_j * f_j
+    expansion.norm2[0] = max(expansion.norm2[0], 0.0)
+
+
+@register_jitable
+def retire(expansion, tile, slot, i, point):
+    """As `drop`, where no other point takes the place: the slot stays, without coefficients."""
+    tile.gram.correct_norms(expansion, tile, slot, i, point)
+    drop(expansion, tile, slot, i)
+    expansion.coef[:, :, slot] = 0.0
+    expansion.size2[slot] = 0.0
+    tile.changes.mark(slot)
+
+
+# --- points that are projected on the others -----------------------------------------------------
+
+
+@compiled
+def project(expansion, tile, weights, slot, gap, i, point):
+    """Replace the point in `slot` by a combination of the others, row i among them.
+
+    `gap` is the squared distance that remains; the last of the weights is that of row i.
+    """
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    n, traced = expansion.n_points[0], expansion.coef.shape[1] > 1
+    expansion.average.project_sum(expansion, weights, slot)
+    for k in range(expansion.coef.shape[0]):
+        a = expansion.coef[k, 0, slot]
+        b = expansion.coef[k, 1, slot] if traced else 0.0
+        expansion.norm2[0] -= p * a * p * a * gap
+        expansion.pi[0] -= p * a * (q * b + r * a) * gap
+        for s in range(expansion.coef.shape[1]):
+            amount = expansion.coef[k, s, slot]
+            spread(expansion.coef[k, s], amount, weights, n)
+            point.coef[k, s] += weights[n] * amount
+    for k in range(point.active.shape[0]):  # any output may have a coefficient now
+        point.active[k] = k
+    point.n_active[0] = point.active.shape[0]
+    combine_at_rest(tile, weights, n, i, point.rest)
+    difference = point.rest  # of the combination and the point, at the rows to come
+    for j in range(i + 1, tile.raw.shape[1]):
+        difference[j] -= tile.k[slot, j]
+        for k in range(expansion.coef.shape[0]):
+            for s in range(expansion.coef.shape[1]):
+                tile.raw[s, j, k] += expansion.coef[k, s, slot] * difference[j]
+    measure(expansion, n)
+    tile.changes.mark_all()
+
+
+@compiled
+def project_new(expansion, tile, weights, gap, i, point):
+    """Project row i on the points; it becomes none itself."""
+    n = expansion.n_points[0]
+    expansion.norm2[0] = max(expansion.norm2[0] - dot(point.alpha, point.alpha) * gap, 0.0)
+    if expansion.coef.shape[1] > 1:
+        expansion.pi[0] -= dot(point.alpha, point.beta) * gap
+    expansion.average.project_new(expansion, weights, point)
+    for k in range(expansion.coef.shape[0]):
+        for s in range(expansion.coef.shape[1]):
+            spread(expansion.coef[k, s], point.coef[k, s], weights, n)
+    combine_at_rest(tile, weights, n, i, point.rest)
+    for j in range(i + 1, tile.raw.shape[1]):
+        for k in range(expansion.coef.shape[0]):
+            for s in range(expansion.coef.shape[1]):
+                tile.raw[s, j, k] += point.coef[k, s] * point.rest[j]
+    measure(expansion, n)
+    tile.changes.mark_all()
+
+
+@register_jitable
+def combine_at_rest(tile, weights, n, i, rest):
+    """Write the kernel values of a combination of the points with the rows after i."""
+    n_rows = tile.raw.shape[1]
+    for j in range(i + 1, n_rows):
+        rest[j] = 0.0
+    for m in range(n):
+        if weights[m] != 0.0:
+            for j in range(i + 1, n_rows):
+                rest[j] += weights[m] * tile.k[m, j]
+
+
+@register_jitable
+def spread(coefficients, amount, weights, n):
+    """Give the points `amount` times the weights."""
+    if amount != 0.0:
+        for m in range(n):
+            coefficients[m] += amount * weights[m]
+
+
+@register_jitable
+def measure(expansion, n):
+    """The squared norm of every point's raw coefficients."""
+    expansion.size2[:n] = 0.0
+    for k in range(expansion.coef.shape[0]):
+        for m in range(n):
+            expansion.size2[m] += expansion.coef[k, 0, m] * expansion.coef[k, 0, m]
+
+
+# --- points that become one ----------------------------------------------------------------------
+
+
+@compiled
+def merge(expansion, tile, gram, between, slot, partner, share, i, point):
+    """Make one point of `partner` and of the point in `slot`, or of row i where slot is -1.
+
+    The new point lies a `share` of the way from the partner to the other. `gram` has the kernel
+    values between points; those of the merged one are written into it. `between` is memory.
+    """
+    n, n_rows, n_functions = expansion.n_points[0], tile.raw.shape[1], expansion.coef.shape[1]
+    line = tile.n_points + i if slot < 0 else slot
+    kappa = np.float64(tile.k[partner, i]) if slot < 0 else gram[slot, partner]
+    log_kappa = math.log(max(kappa, 1e-300))
+    w1 = math.exp(log_kappa * (1.0 - share) * (1.0 - share))
+    w2 = math.exp(log_kappa * share * share)
+    expansion.average.merge_sum(expansion, slot, partner, w1, w2, point)
+    for m in range(n):
+        k_goes = np.float64(tile.k[m, i]) if slot < 0 else gram[slot, m]
+        between[m] = blend(k_goes, gram[partner, m], share, log_kappa)
+    k_new = blend(np.float64(tile.k[line, i]), np.float64(tile.k[partner, i]), share, log_kappa)
+    for k in range(expansion.coef.shape[0]):
+        correct_for_merger(
+            expansion, tile, gram, between, slot, partner, i, point, k, w1, w2, kappa, k_new
+        )
+    for j in range(i + 1, n_rows):
+        k_goes, k_stays = np.float64(tile.k[line, j]), np.float64(tile.k[partner, j])
+        k_merged = blend(k_goes, k_stays, share, log_kappa)
+        for k in range(expansion.coef.shape[0]):
+            for s in range(n_functions):
+                stays = expansion.coef[k, s, partner]
+                goes = point.coef[k, s] if slot < 0 else expansion.coef[k, s, slot]
+                change = (w1 * goes + w2 * stays) * k_merged - stays * k_stays
+                if slot >= 0:
+                    change -= goes * k_goes
+                tile.raw[s, j, k] += change
+        tile.k[partner, j] = k_merged
+    expansion.size2[partner] = 0.0
+    for k in range(expansion.coef.shape[0]):
+        for s in range(n_functions):
+            goes = point.coef[k, s] if slot < 0 else expansion.coef[k, s, slot]
+            expansion.coef[k, s, partner] = w1 * goes + w2 * expansion.coef[k, s, partner]
+            if slot >= 0:
+                expansion.coef[k, s, slot] = 0.0
+        expansion.size2[partner] += expansion.coef[k, 0, partner] ** 2
+    expansion.norm2[0] = max(expansion.norm2[0], 0.0)
+    tile.k[partner, i] = k_new
+    for m in range(n):
+        gram[partner, m] = between[m]
+        gram[m, partner] = between[m]
+    gram[partner, partner] = 1.0
+    tile.changes.mark(partner)
+
+
+@register_jitable
+def blend(k_goes, k_stays, h, log_kappa):
+    """The RBF kernel value of the point z a share h of the way from one point to another.
+
+    ``|z - x|^2 = h |g - x|^2 + (1 - h) |j - x|^2 - h (1 - h) |g - j|^2``.
+    """
+    if k_goes <= 0.0 or k_stays <= 0.0:
+        return 0.0
+    exponent = h * math.log(k_goes) + (1.0 - h) * math.log(k_stays) - h * (1.0 - h) * log_kappa
+    return math.exp(min(exponent, 0.0))
+
+
+@register_jitable
+def correct_for_merger(
+    expansion, tile, gram, between, slot, partner, i, point, k, w1, w2, kappa, k_new
+):
+    """||f||^2 and <f, v> of output k after a merger that has not been written yet.
+
+    With r = alpha_g k_g + alpha_j k_j - alpha_z k_z, f becomes f - r_f and v becomes v - r_v.
+    """
+    p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
+    n, traced = expansion.n_points[0], expansion.coef.shape[1] > 1
+    a_j, a_g = expansion.coef[k, 0, partner], point.coef[k, 0]
+    if slot >= 0:
+        a_g = expansion.coef[k, 0, slot]
+    b_j, b_g = 0.0, 0.0
+    if traced:
+        b_j = expansion.coef[k, 1, partner]
+        b_g = point.coef[k, 1] if slot < 0 else expansion.coef[k, 1, slot]
+    if a_g == 0.0 and b_g == 0.0 and a_j == 0.0 and b_j == 0.0:
+        return
+    a_z, b_z = w1 * a_g + w2 * a_j, w1 * b_g + w2 * b_j
+    # raw f and v (without the new point) at the point that goes, at its partner and between them
+    f_g, f_j, f_z, v_g, v_j, v_z = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for m in range(n):
+        k_g, k_j = np.float64(tile.k[m, i]) if slot < 0 else gram[slot, m], gram[partner, m]
+        a = expansion.coef[k, 0, m]
+        f_g, f_j, f_z = f_g + a * k_g, f_j + a * k_j, f_z + a * between[m]
+        if traced:
+            b = expansion.coef[k, 1, m]
+            v_g, v_j, v_z = v_g + b * k_g, v_j + b * k_j, v_z + b * between[m]
+    v_g, v_j, v_z = q * v_g + r * f_g, q * v_j + r * f_j, q * v_z + r * f_z
+    # with the new point, whose kernel values with the three are these
+    new_g = 1.0 if slot < 0 else np.float64(tile.k[slot, i])
+    new_j = np.float64(tile.k[partner, i])
+    alpha, beta = point.alpha[k], point.beta[k] if traced else 0.0
+    f_g, f_j, f_z = p * f_g + alpha * new_g, p * f_j + alpha * new_j, p * f_z + alpha * k_new
+    v_g, v_j, v_z = v_g + beta * new_g, v_j + beta * new_j, v_z + beta * k_new
+    alpha_g, alpha_j, alpha_z = p * a_g, p * a_j, p * a_z
+    beta_g, beta_j, beta_z = q * b_g + r * a_g, q * b_j + r * a_j, q * b_z + r * a_z
+    f_rf = alpha_g * f_g + alpha_j * f_j - alpha_z * f_z
+    rf_rf = alpha_g**2 + alpha_j**2 + 2.0 * kappa * alpha_g * alpha_j - alpha_z**2
+    expansion.norm2[0] = expansion.norm2[0] + rf_rf - 2.0 * f_rf
+    if traced:
+        f_rv = beta_g * f_g + beta_j * f_j - beta_z * f_z
+        v_rf = alpha_g * v_g + alpha_j * v_j - alpha_z * v_z
+        rf_rv = alpha_g * beta_g + alpha_j * beta_j - alpha_z * beta_z
+        rf_rv += kappa * (alpha_g * beta_j + alpha_j * beta_g)
+        expansion.pi[0] += rf_rv - f_rv - v_rf
+
+
+# --- points that come ----------------------------------------------------------------------------
+
+
+@register_jitable
+def insert(expansion, tile, slot, i, point):
+    """Make row i the point in `slot`."""
+    line_of_row = tile.n_points + i
+    tile.gram.put_point(tile, slot, i, expansion.n_points[0])
+    expansion.coef[:, :, slot] = 0.0
+    expansion.size2[slot] = 0.0
+    for m in range(point.n_active[0]):
+        output = point.active[m]
+        line = expansion.outputs.line_for(m, output, slot)
+        expansion.size2[slot] += point.coef[output, 0] * point.coef[output, 0]
+        expansion.average.insert_sum(line, slot, point.coef[output, 0])
+        for s in range(expansion.coef.shape[1]):
+            expansion.coef[line, s, slot] = point.coef[output, s]
+            add_to_rest(tile.raw, output, s, point.coef[output, s], tile.k, line_of_row, i)
+    # The line of slot now holds the new point. Where slots are still free, that line is the one of
+    # a row of the tile that has had its turn, since a tile has at least as many rows as new points.
+    for j in range(i + 1, tile.raw.shape[1]):
+        tile.k[slot, j] = tile.k[line_of_row, j]
+    tile.changes.mark(slot)
+
+
+@register_jitable
+def put_into_gram(gram, tile, slot, i, n):
+    """Write the kernel values of row i, now the point in `slot`, with all n points."""
+    for j in range(n):
+        gram[slot, j] = tile.k[j, i]
+        gram[j, slot] = tile.k[j, i]
+    gram[slot, slot] = tile.k[tile.n_points + i, i]

@@ -1,0 +1,88 @@
+"""Matrix products of coefficients and kernel values."""
+
+from typing import Any
+
+import numpy as np
+
+from kernelstream.compiled import compiled
+
+__all__ = ["raw_of_all", "raw_of_few", "scores_of_all", "scores_of_few"]
+
+
+def raw_of_all(coef: np.ndarray, scale: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """The raw scores ``coef . block`` of a block k(points, rows), in float64.
+
+    Of shape (functions, rows, outputs). A float32 block is multiplied in float32, and raw numbers
+    may lie far outside that range: they are brought to their true size for the product.
+    """
+    n, n_rows = block.shape
+    n_outputs, n_functions, _ = coef.shape
+    raw = np.empty((n_functions, n_rows, n_outputs))
+    if block.dtype == np.float64 or n_rows <= n_outputs:
+        block = block.astype(np.float64, copy=False)
+        for s in range(n_functions):
+            _write_product(coef[:, s, :n], block, raw[s])
+        return raw
+    scale = scale[:n_functions].copy()
+    scale[scale == 0.0] = 1.0  # where q is zero every b is, see `Expansion`
+    scaled = np.empty((n_functions, n_outputs, n), block.dtype)
+    np.multiply(
+        coef[:, :, :n].transpose(1, 0, 2), scale[:, None, None], out=scaled, casting="same_kind"
+    )
+    products = block.T @ scaled.reshape(-1, n).T
+    for s in range(n_functions):
+        own = products[:, s * n_outputs : (s + 1) * n_outputs]
+        np.divide(own, scale[s], out=raw[s], dtype=np.float64)
+    return raw
+
+
+def raw_of_few(
+    coef: np.ndarray, outputs: np.ndarray, n_outputs: int, block: np.ndarray, memory: Any
+) -> np.ndarray:
+    """The same where a point has coefficients for few of many outputs; `memory` lends arrays."""
+    rows, n_functions = np.ascontiguousarray(block.T), coef.shape[1]
+    raw = memory.lend("raw", (n_functions, len(rows), n_outputs))
+    _scatter(outputs, coef, rows, raw)
+    return raw
+
+
+def scores_of_few(
+    lines: np.ndarray, outputs: np.ndarray, block: np.ndarray, n_outputs: int
+) -> np.ndarray:
+    """What coefficients for few of many outputs give to a block."""
+    rows = np.ascontiguousarray(block.T)
+    result = np.empty((1, len(rows), n_outputs))
+    _scatter(outputs, np.ascontiguousarray(lines[:, None]), rows, result)
+    return result[0]
+
+
+def scores_of_all(alpha: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """``block^T alpha^T`` in float64, of shape (rows, outputs)."""
+    if block.shape[1] <= len(alpha):  # the block is what is cheaper to convert
+        return _transposed_product(alpha, block.astype(np.float64, copy=False))
+    return (block.T @ alpha.T.astype(block.dtype, copy=False)).astype(np.float64, copy=False)
+
+
+def _transposed_product(lines: np.ndarray, block: np.ndarray) -> np.ndarray:
+    if block.shape[1] == 1:  # a matrix and a vector, which BLAS does faster this way round
+        return (lines @ block).T
+    return block.T @ lines.T
+
+
+def _write_product(lines: np.ndarray, block: np.ndarray, out: np.ndarray) -> None:
+    """``block^T lines^T`` into `out`."""
+    if block.shape[1] == 1:  # a matrix and a vector, which BLAS does faster this way round
+        np.matmul(lines, block[:, 0], out=out[0])
+    else:
+        np.matmul(block.T, lines.T, out=out)
+
+
+@compiled
+def _scatter(output, coef, rows, result):
+    """Write what the stored coefficients give to rows of kernel values."""
+    for s in range(coef.shape[1]):
+        for i in range(rows.shape[0]):
+            result[s, i] = 0.0
+            for line in range(output.shape[0]):
+                for j in range(rows.shape[1]):
+                    result[s, i, output[line, j]] += coef[line, s, j] * rows[i, j]

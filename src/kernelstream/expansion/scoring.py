@@ -1,0 +1,108 @@
+"""Reading an expansion: coefficients and scores."""
+
+import numpy as np
+
+from kernelstream.compiled import compiled
+from kernelstream.expansion.record import Expansion
+
+__all__ = [
+    "averaged", "averaged_margin", "by_output", "coefficients", "scores",
+    "sum_from_births", "trace_coefficients", "votes",
+]  # fmt: skip
+
+
+def coefficients(expansion: Expansion, n_outputs: int) -> np.ndarray:
+    """The coefficients alpha of f, of shape (outputs, points)."""
+    return expansion.scale[0] * by_output(expansion, 0, n_outputs)
+
+
+def trace_coefficients(expansion: Expansion, n_outputs: int) -> np.ndarray:
+    """The coefficients beta of the trace v, of shape (outputs, points)."""
+    _, q, r = expansion.scale
+    return q * by_output(expansion, 1, n_outputs) + r * by_output(expansion, 0, n_outputs)
+
+
+def by_output(expansion: Expansion, function: int, n_outputs: int) -> np.ndarray:
+    """Raw coefficients of f or v with a line for every output."""
+    n = expansion.n_points[0]
+    stored = expansion.coef[:, function, :n]
+    lines = np.zeros((n_outputs, n))
+    for k, line in enumerate(stored):
+        slots = np.arange(n)
+        lines[expansion.outputs.output_of(k, slots), slots] += line
+    return lines
+
+
+def scores(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """The scores f(x) + b of a block k(points, rows), in float64, of shape (rows, outputs)."""
+    n = len(block)
+    result = expansion.outputs.scores_of(
+        expansion.scale[0] * expansion.coef[:, 0, :n], block, len(b)
+    )
+    result += b
+    return result
+
+
+def averaged(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """The scores of a block by the average of all models so far, of shape (rows, outputs).
+
+    The models are those after each row (ILK, end of section 3.2, without the zero that the first
+    row met). What a point brought to them is in the average as long as the point is there; a point
+    that is dropped takes it away, one that is projected or merged hands it on.
+    """
+    n, n_seen = len(block), max(int(expansion.n_seen[0]), 1)
+    average = expansion.average
+    total = average.p_sum[0] * expansion.coef[:, 0, :n] + average.past[:, :n]
+    result = expansion.outputs.scores_of(total / n_seen, block, len(b))
+    result += average.b_sum / n_seen
+    return result
+
+
+def averaged_margin(expansion: Expansion) -> float:
+    """The mean of the margins of all models so far."""
+    return float(expansion.average.margin_sum[0] / max(int(expansion.n_seen[0]), 1))
+
+
+def sum_from_births(expansion: Expansion, born: np.ndarray) -> None:
+    """The sum of all models of a perceptron, whose old coefficients never change.
+
+    A point that came when t rows had been learned has been part of every model since: n - t times.
+    For files from before the sum was kept.
+    """
+    counts, n = expansion.n_seen[0] - born, len(born)
+    expansion.average.past[:, :n] = counts * expansion.scale[0] * expansion.coef[:, 0, :n]
+
+
+def votes(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:
+    """The votes of all models so far on a block, of shape (rows, outputs).
+
+    The model after each point is the sum up to it, so that one walk over the points is enough.
+    Each votes for its label as often as it stood: with a single output -1 or +1, and in all between
+    -1 and 1; otherwise the labels' shares.
+    """
+    born = expansion.births.born[: len(block)]
+    order = np.argsort(born, kind="stable")
+    n_seen = max(int(expansion.n_seen[0]), 1)
+    stood = np.diff(np.append(born[order], n_seen)).astype(np.float64)  # whole, so that sums are
+    alpha = np.ascontiguousarray(coefficients(expansion, len(b))[:, order])
+    rows = np.ascontiguousarray(block[order].T, dtype=np.float64)
+    result = np.zeros((len(rows), len(alpha)))
+    _count_votes(alpha, rows, stood, result)
+    return result / n_seen
+
+
+@compiled
+def _count_votes(alpha, rows, stood, result):
+    f = np.zeros(alpha.shape[0])
+    for i in range(rows.shape[0]):
+        f[:] = 0.0
+        for j in range(rows.shape[1]):
+            best = 0
+            for k in range(alpha.shape[0]):
+                f[k] += alpha[k, j] * rows[i, j]
+                if f[k] > f[best]:
+                    best = k
+            if alpha.shape[0] == 1:
+                result[i, 0] += stood[j] if f[0] > 0.0 else -stood[j]
+            else:
+                result[i, best] += stood[j]

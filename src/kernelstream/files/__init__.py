@@ -1,0 +1,1 @@
+"""Models as files: bytes, parts, checkpoints, and reading whatever was saved."""

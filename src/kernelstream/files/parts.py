@@ -1,0 +1,65 @@
+"""Parameters and parts as JSON. A file can name the registered parts and nothing else."""
+
+from typing import Any
+
+import numpy as np
+
+from kernelstream.files.bytes import FileError
+from kernelstream.parts import Part, named
+
+__all__ = ["from_json", "params_to_json", "to_json"]
+
+_FUNCTION = "a function"
+
+
+def params_to_json(params: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """An estimator's parameters as JSON; arrays that they hold join `arrays`."""
+    if callable(params.get("on_bad_row")):  # a file holds no code
+        params = {**params, "on_bad_row": "skip"}
+    return {name: to_json(value, arrays) for name, value in params.items()}
+
+
+def to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """`value` as JSON; arrays that it holds join `arrays`."""
+    if isinstance(value, Part):
+        params = value.get_params(deep=False)
+        return {
+            "part": type(value).__name__,
+            "params": {k: to_json(v, arrays) for k, v in params.items()},
+        }
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
+        name = f"parameter {len(arrays)}"
+        arrays[name] = value.astype(float if value.dtype.kind == "f" else np.int64)
+        return {"array": name}
+    if isinstance(value, tuple | list | np.ndarray):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        return {kind: [to_json(v, arrays) for v in value]}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if callable(value):
+        return {"part": _FUNCTION}
+    raise TypeError(f"{value!r} cannot be saved: use numbers, names and parts as parameters.")
+
+
+def from_json(value: Any, arrays: dict[str, np.ndarray], kernel: Any) -> Any:
+    """What `to_json` described; `kernel` is the function where there was one."""
+    if not isinstance(value, dict):
+        return value
+    if "array" in value:
+        return arrays[value["array"]].copy()
+    for kind, make in (("tuple", tuple), ("list", list)):
+        if kind in value:
+            return make(from_json(v, arrays, kernel) for v in value[kind])
+    if value["part"] == _FUNCTION:
+        if kernel is None:
+            raise FileError(
+                "this model has a function as its kernel, which a file cannot hold: "
+                "load(path, kernel=the_function)."
+            )
+        return kernel
+    part = named(value["part"])
+    if part is None:
+        raise FileError(f"the file names the part {value['part']!r}, unknown here.")
+    return part(**{k: from_json(v, arrays, kernel) for k, v in value["params"].items()})

@@ -1,0 +1,5 @@
+"""Many small models at once."""
+
+from kernelstream.fleet.fleet import Fleet
+
+__all__ = ["Fleet"]

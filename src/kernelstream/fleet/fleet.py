@@ -1,0 +1,587 @@
+"""A fleet: many small models of one kind, learning side by side."""
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from kernelstream import presets
+from kernelstream.estimators.bad_rows import unmasked
+from kernelstream.estimators.base import Learned
+from kernelstream.estimators.choices import kernel_of, parts_of, refuse_unused, solver_of
+from kernelstream.estimators.files import labels_from_header
+from kernelstream.estimators.labels import Labels, as_labels
+from kernelstream.estimators.rows import checked_weights
+from kernelstream.files import format_1
+from kernelstream.files.bytes import FileError, to_bytes, write
+from kernelstream.files.parts import from_json, params_to_json
+from kernelstream.fleet import records
+from kernelstream.learner.machine import Machine
+from kernelstream.learner.rows import (
+    TOO_LARGE_A_STEP,
+    BadRow,
+    extreme,
+    refuse_extreme,
+    refuse_large,
+    too_large,
+)
+from kernelstream.learner.state import arrays as state_arrays
+from kernelstream.learner.state import check_values, fields
+from kernelstream.parts import integer_at_least, one_of
+from kernelstream.updates import as_update
+
+__all__ = ["Fleet"]
+
+
+class Members(NamedTuple):
+    """The models of a fleet, and the labels that they know, published together."""
+
+    models: records.Models
+    labels: Labels | None
+
+
+class Fleet:
+    """Many small models at once: one per sensor, user, machine or pixel.
+
+    All have the same parameters, and each learns from its own rows, exactly as the estimator of the
+    same preset would. Their numbers lie in a few large arrays; learning is compiled and runs on
+    all cores.
+
+    Parameters
+    ----------
+    preset : str
+        One of ``kernelstream.presets.names()``, with a budget that has a limit.
+    task : {"classifier", "regressor", "novelty"}
+    n_models : int
+    n_features : int
+    classes : array-like, default=None
+        Of classifiers: all labels that may come. None: those of the first `learn`. Two make models
+        with a single output.
+    dtype : {"float64", "float32"}, default="float64"
+        Of rows and kernel values. Coefficients are float64.
+    n_jobs : int, default=None
+        Threads. None or -1: as many as there are cores.
+    **params
+        Parameters of the estimator, such as ``gamma`` and ``budget``. With ``on_bad_row="skip"``
+        rows that cannot be learned are left out and counted, and their scores are NaN.
+
+    Attributes
+    ----------
+    n_models, n_features : int
+    classes_ : ndarray
+        Of classifiers.
+    n_seen_, step_size_, n_capped_, drift_score_, margin_, n_support_ : ndarray of shape (n_models,)
+        As in `KernelClassifier`, of every model.
+    n_skipped_ : int
+        How many rows were left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelstream as ks
+    >>> random = np.random.default_rng(0)
+    >>> fleet = ks.Fleet("silk", "novelty", n_models=100, n_features=1, gamma=10.0, budget=20)
+    >>> for _ in range(50):
+    ...     scores = fleet.learn(random.normal(0.5, 0.05, size=(100, 1)))
+    >>> (fleet.predict(np.full((100, 1), 2.0)) == -1).all()
+    np.True_
+    """
+
+    def __init__(
+        self, preset: str, task: str, n_models: int, n_features: int, *, classes: Any = None,
+        dtype: Any = "float64", n_jobs: int | None = None, **params: Any,
+    ):  # fmt: skip
+        self._describe(preset, task, n_models, n_features, dtype, n_jobs, params)
+        structure = self._prototype.structure()
+        if self.task != "classifier":
+            if classes is not None:
+                raise ValueError(f"classes={classes!r} is for task='classifier' only.")
+            self._members = self._new_members(None)
+        elif classes is not None or structure is not None:
+            self._members = self._new_members(Labels(classes, structure))
+        self._threads()
+
+    def _describe(
+        self, preset: str, task: str, n_models: int, n_features: int, dtype: Any,
+        n_jobs: int | None, params: dict[str, Any],
+    ) -> None:  # fmt: skip
+        """Take and check the parameters; there are no models yet."""
+        self.preset = preset
+        self.task = task
+        self.n_features = integer_at_least("n_features", n_features, 1)
+        self.dtype = np.dtype(one_of("dtype", np.dtype(dtype).name, ["float64", "float32"]))
+        self.n_jobs = n_jobs
+        self.params = params
+        self.n_skipped_ = 0
+        self._prototype = presets.make(preset, task, **params)
+        if as_update(self._prototype.update).loop == "dictionary":
+            raise ValueError(
+                f"preset={preset!r} fits a dictionary, which a fleet cannot: choose another preset."
+            )
+        if solver_of(self._prototype) is not None:
+            raise ValueError(
+                f"preset={preset!r} revisits its rows, which a fleet cannot: choose another preset."
+            )
+        if self._prototype.predictor != "last":
+            raise ValueError(
+                f"predictor={self._prototype.predictor!r}: the models of a fleet predict by their "
+                "last state; choose another preset, or leave predictor out."
+            )
+        self._n_asked = integer_at_least("n_models", n_models, 0)
+        if self._n_asked:  # the models of a file are what they are
+            refuse_unused(self._prototype)
+        self._members: Members | None = None
+        self._turn = threading.RLock()  # for which learning calls of several threads wait
+
+    def _new_members(self, labels: Labels | None, max_bytes: int | None = None) -> Members:
+        """Models that have seen nothing."""
+        model = self._prototype
+        kernel = kernel_of(model, self.n_features)
+        kernel.to_rule()  # refuses kernels that do not compile
+        parts = parts_of(model, kernel, labels is None or labels.single_output)
+        if parts.budget.limit() is None:
+            raise ValueError(
+                f"budget={parts.budget!r} has no limit, which a fleet needs: give budget=20, say."
+            )
+        n_outputs = 1 if labels is None else labels.n_outputs()
+        models = records.Models(
+            parts, self.n_features, n_outputs, self.dtype, self._n_asked, max_bytes
+        )
+        return Members(models, labels)
+
+    # --- learning and scoring --------------------------------------------------------------------
+
+    def learn(
+        self, X: Any, y: Any = None, *, models: Any = None, sample_weight: Any = None
+    ) -> np.ndarray:
+        """Score each row, then learn it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            One row for each model; or any rows, with `models`.
+        y : array-like of shape (n_rows,), default=None
+            Left out for novelty.
+        models : array-like of int of shape (n_rows,), default=None
+            Which model each row is for. A model's rows are learned in the order given.
+        sample_weight : array-like of shape (n_rows,), default=None
+            A row of weight zero is scored only.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            The scores before each row was learned.
+
+        Raises
+        ------
+        BadRow
+            If a row cannot be learned, unless ``on_bad_row="skip"``. No model has then learned
+            anything. Only where the step that a row asks for is too large to be represented, all
+            models have learned their other rows.
+        """
+        with self._turn:
+            which = self._which(X, models)
+            y = self._checked_targets(y, len(X))
+            members = self._members
+            if members is None:  # and stays so if the rows cannot be learned
+                members = self._new_members(Labels(y))
+            targets = _as_numbers(y, members.labels)
+            X, bad = self._rows(X, members.models)
+            weight = checked_weights(sample_weight, len(X))
+            targets, weight = self._without_extremes(targets, weight, bad)
+            scores, refused, learned = records.learn(
+                members.models, X, targets, weight, which, self._threads()
+            )
+            self._members = members._replace(models=learned)
+            self._count(bad, refused)
+            return self._shaped(scores, bad)
+
+    def score_samples(self, X: Any, *, models: Any = None) -> np.ndarray:
+        """The scores of rows, without learning.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        models : array-like of int of shape (n_rows,), default=None
+            Which model scores each row. None: one row for each model.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+        """
+        return self._scores(X, models, self._known())[0]
+
+    def _scores(self, X: Any, models: Any, members: Members) -> tuple[np.ndarray, np.ndarray]:
+        """The scores of rows, and the margins of their models at that moment."""
+        which, fleet = self._which(X, models), members.models
+        X, bad = self._rows(X, fleet)
+        with fleet.gate:
+            scores = records.scores(fleet, X, which, self._threads())
+            margins = fleet.view("margin.epsilon")[:, 0]
+            margins = margins.copy() if which is None else margins[which]
+        return self._shaped(scores, bad), margins
+
+    def predict(self, X: Any, *, models: Any = None) -> np.ndarray:
+        """Labels, numbers, or +1 (familiar) and -1 (alarm), as the estimators' `predict`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+        models : array-like of int of shape (n_rows,), default=None
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+        """
+        members = self._known()
+        scores, margins = self._scores(X, models, members)
+        if members.labels is not None:
+            scores = scores.reshape(len(scores), -1)
+            return members.labels.as_array()[members.labels.predicted(scores)]
+        return self._prototype.decode(scores[:, None], margins)
+
+    # --- models ----------------------------------------------------------------------------------
+
+    @property
+    def n_models(self) -> int:
+        """How many models there are."""
+        return self._n_asked if self._members is None else len(self._members.models)
+
+    def __len__(self) -> int:
+        return self.n_models
+
+    def model(self, index: int) -> Any:
+        """One model as an estimator of its own, a copy.
+
+        Parameters
+        ----------
+        index : int
+
+        Returns
+        -------
+        KernelClassifier, KernelRegressor or NoveltyDetector
+        """
+        fleet, labels = self._known()
+        with fleet.gate:
+            fleet = fleet.select([range(len(fleet))[index]])
+        parts = fleet.machine.parts
+        machine = Machine(parts, self.n_features, fleet.machine.n_outputs, self.dtype)
+        arrays = {name: fleet.view(name)[0] for name, _ in state_arrays(fleet.machine.state)}
+        n = int(arrays["expansion.n_points"][0])
+        arrays["points"] = np.ascontiguousarray(fleet.points[0].T[:n])
+        machine.fill(arrays, computes_gram=True)
+        model = presets.make(self.preset, self.task, **self.params)
+        model.take_over(Learned(machine, labels))
+        return model
+
+    def subset(self, models: Any) -> "Fleet":
+        """A fleet of some of the models, as copies.
+
+        Parameters
+        ----------
+        models : array-like of int or bool, or slice
+
+        Returns
+        -------
+        Fleet
+        """
+        chosen = models if isinstance(models, slice) else np.asarray(models)
+        fleet, labels = self._known()
+        with fleet.gate:
+            return self._like(Members(fleet.select(chosen), labels))
+
+    def add(self, models: "int | Fleet") -> "Fleet":
+        """Add models behind the others.
+
+        Parameters
+        ----------
+        models : int or Fleet
+            How many new ones that have seen nothing; or those of another fleet of the same kind.
+
+        Returns
+        -------
+        self
+        """
+        with self._turn:
+            fleet, labels = self._known()
+            if isinstance(models, Fleet):
+                if models.kind() != self.kind():
+                    raise ValueError(f"models={models!r} is not of the kind of {self!r}.")
+                others = models.as_records()
+            else:
+                n = integer_at_least("models", models, 0)
+                machine = fleet.machine
+                others = records.Models(
+                    machine.parts, self.n_features, machine.n_outputs, self.dtype, n
+                )
+            with others.gate:
+                self._members = Members(fleet.extend(others), labels)
+        return self
+
+    def drop(self, models: Any) -> "Fleet":
+        """Remove models; those behind them move up.
+
+        Parameters
+        ----------
+        models : array-like of int
+
+        Returns
+        -------
+        self
+        """
+        with self._turn:
+            fleet, labels = self._known()
+            stays = np.ones(len(fleet), dtype=bool)
+            stays[np.asarray(models)] = False
+            self._members = Members(fleet.select(stays), labels)
+        return self
+
+    def _like(self, members: Members) -> "Fleet":
+        fleet = object.__new__(Fleet)
+        fleet.__dict__.update(self.__dict__, _members=members, _turn=threading.RLock())
+        return fleet
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_turn"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _turn=threading.RLock())
+
+    def kind(self) -> tuple[Any, ...]:
+        """What fleets must have in common for their models to live in one."""
+        labels = None if self._members is None else self._members.labels
+        names = None if labels is None else labels.names
+        return repr(self._prototype), self.task, self.n_features, self.dtype, names
+
+    def as_records(self) -> records.Models:
+        """The models as records, which learn in place."""
+        return self._known().models
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def save(self, path: Any) -> None:
+        """Write the fleet to a file: arrays and JSON, nothing executable. `load` reads it.
+
+        Parameters
+        ----------
+        path : str or path-like
+        """
+        write(path, self.to_bytes())
+
+    def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
+        """The content of the file that `save` writes.
+
+        Parameters
+        ----------
+        beside : dict, default=None
+            What joins the header, as JSON.
+
+        Returns
+        -------
+        bytes
+        """
+        fleet, labels = self._known()
+        with fleet.gate:
+            fleet = fleet.select(slice(None))
+        arrays = {name: fleet.view(name) for name, _ in state_arrays(fleet.machine.state)}
+        arrays["points"] = fleet.points
+        header = {
+            **(beside or {}),
+            "class": "Fleet",
+            "preset": self.preset,
+            "task": self.task,
+            "params": params_to_json(self.params, arrays),
+            "n_models": len(fleet),
+            "n_features": self.n_features,
+            "dtype": self.dtype.name,
+            "labels": None if labels is None else labels.to_json(),
+            "n_skipped": self.n_skipped_,
+        }
+        return to_bytes(header, arrays)
+
+    @classmethod
+    def rebuild(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], max_bytes: int | None
+    ) -> "Fleet":
+        """The fleet that `save` described, checked down to every number."""
+        params = {k: from_json(v, arrays, None) for k, v in header["params"].items()}
+        fleet = object.__new__(cls)
+        fleet.take_over(header, arrays, params, max_bytes)
+        return fleet
+
+    def take_over(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], params: dict[str, Any],
+        max_bytes: int | None,
+    ) -> None:  # fmt: skip
+        """Become the fleet that a file describes."""
+        self._describe(
+            header["preset"], header["task"], header["n_models"], header["n_features"],
+            header["dtype"], None, params,
+        )  # fmt: skip
+        labels = labels_from_header(header, self._prototype.structure(), max_bytes)
+        if (labels is None) == (self.task == "classifier"):
+            raise FileError(f"the file has the labels {header['labels']!r}.")
+        self._members = self._new_members(labels, max_bytes)
+        models = self._members.models
+        machine = models.machine
+        if header["format_version"] == 1:
+            arrays = format_1.modernised(arrays, machine.declared)
+        later = {name for name, field in fields(machine.declared) if field.later}
+        places = [(name, models.view(name)) for name, _ in state_arrays(machine.state)]
+        for name, array in [*places, ("points", models.points)]:
+            if name not in arrays and name in later:
+                continue
+            if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
+                raise FileError(f"the array {name!r} is not one of such a fleet.")
+            array[...] = arrays[name]
+        check_values(models.states(), machine.declared, machine.sizes())
+        if (models.view("expansion.n_points") > machine.n_slots).any():
+            raise FileError("a model of the file has more points than fit.")
+        rows = models.points.transpose(0, 2, 1).reshape(-1, self.n_features)
+        with np.errstate(over="ignore", invalid="ignore"):
+            refuse_large(machine.kernel, machine.dtype, rows, machine.kernel.row_cache(rows))
+        self.n_skipped_ = int(header["n_skipped"])
+
+    # --- rows in, scores out ---------------------------------------------------------------------
+
+    def _known(self) -> Members:
+        if self._members is None:
+            raise ValueError(
+                "this fleet does not know its classes yet: give classes= when it is made, or let "
+                "it learn first."
+            )
+        return self._members
+
+    def _which(self, X: Any, models: Any) -> np.ndarray | None:
+        n_rows = len(X)
+        if models is None:
+            if n_rows != self.n_models:
+                raise ValueError(
+                    f"X has {n_rows} rows for {self.n_models} models: give one row for each, or "
+                    "say with models= which model each row is for."
+                )
+            return None
+        members = np.asarray(models)
+        if members.shape != (n_rows,) or members.dtype.kind not in "iu":
+            raise ValueError(
+                f"models has the shape {members.shape} and the type {members.dtype}: give one "
+                f"whole number for each of the {n_rows} rows."
+            )
+        if n_rows and (members.min() < 0 or members.max() >= self.n_models):
+            raise ValueError(
+                f"models={models!r} names models that there are not: they go from 0 to "
+                f"{self.n_models - 1}."
+            )
+        return members.astype(np.int64)
+
+    def _rows(self, X: Any, models: records.Models) -> tuple[np.ndarray, np.ndarray]:
+        """Rows as the models keep them, and which of them are bad (and zero now)."""
+        with np.errstate(over="ignore"):  # a number that float32 cannot hold is refused later
+            X = check_array(
+                unmasked(X), dtype=self.dtype, order="C", ensure_all_finite=False,
+                ensure_min_samples=0, input_name="X",
+            )  # fmt: skip
+        if X.shape[1] != self.n_features:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but these models learn from rows of "
+                f"{self.n_features}."
+            )
+        bad, kernel = np.zeros(len(X), dtype=bool), models.machine.kernel
+        if self._prototype.skips_bad_rows():
+            with np.errstate(over="ignore", invalid="ignore"):
+                bad = too_large(kernel, self.dtype, kernel.row_cache(X))
+            X = np.where(bad[:, None], 0.0, X).astype(self.dtype)
+        return X, bad
+
+    def _checked_targets(self, y: Any, n_rows: int) -> np.ndarray:
+        """One target for each row: labels, or finite numbers."""
+        if self.task == "novelty":
+            return np.ones(n_rows)
+        if y is None:
+            raise ValueError(f"y is missing: task={self.task!r} needs the target of each row.")
+        y = unmasked(y)
+        if self.task == "classifier":
+            y = as_labels(y)
+        else:
+            y = check_array(
+                y, dtype=np.float64, ensure_2d=False, ensure_min_samples=0, input_name="y"
+            )
+        if y.shape != (n_rows,):
+            raise ValueError(
+                f"y has the shape {y.shape}, X has {n_rows} rows: give one target for each row."
+            )
+        return y
+
+    def _without_extremes(
+        self, y: np.ndarray, weight: np.ndarray, bad: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Targets and weights in which bad rows have none; rows with extreme ones join `bad`."""
+        if not self._prototype.skips_bad_rows():
+            refuse_extreme(y, weight)
+        bad |= extreme(y, weight)
+        return np.where(bad, 0.0, y), np.where(bad, 0.0, weight)
+
+    def _count(self, bad: np.ndarray, refused: np.ndarray) -> None:
+        if refused.any() and not self._prototype.skips_bad_rows():
+            raise BadRow(int(np.flatnonzero(refused)[0]), TOO_LARGE_A_STEP)
+        self.n_skipped_ += int(bad.sum() + refused.sum())
+
+    def _shaped(self, scores: np.ndarray, bad: np.ndarray) -> np.ndarray:
+        scores[bad] = np.nan
+        scores = self._prototype.per_label(scores)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _threads(self) -> int:
+        if self.n_jobs is None or self.n_jobs == -1:
+            return records.n_cores()
+        return integer_at_least("n_jobs", self.n_jobs, 1)
+
+    # --- state to read ---------------------------------------------------------------------------
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, of classifiers."""
+        labels = None if self._members is None else self._members.labels
+        if labels is None:
+            raise AttributeError("this fleet has no classes, or does not know them yet")
+        return labels.as_array()
+
+    def __getattr__(self, name: str) -> Any:
+        reader, members = _READABLE.get(name), self.__dict__.get("_members")
+        if reader is None or members is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        with members.models.gate:
+            return reader(members.models)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *_READABLE]
+
+    def __repr__(self) -> str:
+        shown = {"n_models": self.n_models, "n_features": self.n_features, **self.params}
+        pairs = ", ".join(f"{name}={value!r}" for name, value in shown.items())
+        return f"Fleet({self.preset!r}, {self.task!r}, {pairs})"
+
+
+def _as_numbers(y: np.ndarray, labels: Labels | None) -> np.ndarray:
+    """Targets as numbers."""
+    if labels is None:
+        return y
+    _, codes, new = labels.including(y)
+    if new:
+        raise ValueError(
+            f"y contains the label {y[new[0]]!r}, but the classes of this fleet are "
+            f"{labels.names!r}: declare every class with classes=."
+        )
+    return codes
+
+
+_READABLE: dict[str, Callable[[records.Models], np.ndarray]] = {
+    "n_seen_": lambda models: models.view("expansion.n_seen")[:, 0].copy(),
+    "step_size_": lambda models: models.view("step_size.eta")[:, 0].copy(),
+    "n_capped_": lambda models: models.n_capped(),
+    "drift_score_": lambda models: models.view("drift.score")[:, 0].copy(),
+    "margin_": lambda models: models.view("margin.epsilon")[:, 0].copy(),
+    "n_support_": lambda models: models.n_kept(),
+}

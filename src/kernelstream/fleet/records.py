@@ -1,0 +1,387 @@
+"""Many small models at once, on all cores of the CPU.
+
+A model's numbers are one record of floats and one of integers; a fleet is a line of records. The
+state of the first model is a tuple of views; moved along by the length of a record (`moved`) they
+are the state of the next, and THE loop (`learner.learn`) learns its rows in place. So a fleet knows
+no part by name, and whatever the loop can do, a fleet can.
+"""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.compiled import as_argument, compiled, entry_point
+from kernelstream.expansion import ComputedGram, NoChanges, Tile, Uncorrected
+from kernelstream.learner.gate import Gate
+from kernelstream.learner.learn import Trail, Work, learn_rows, new_trail, new_work
+from kernelstream.learner.machine import Machine, Parts, corrects_norms, refuse_beyond
+from kernelstream.learner.rows import refuse_large
+from kernelstream.learner.state import State, arrays, mapped
+from kernelstream.learner.views import moved, unowned
+from kernelstream.parts import rule
+from kernelstream.stores import write_row
+
+__all__ = ["Layout", "Models", "learn", "n_cores", "scores"]
+
+_ROWS_WORTH_A_THREAD = 1000
+
+
+class Layout:
+    """Where each array of a state lies in the two records of a model."""
+
+    def __init__(self, state: State):
+        self._like = state
+        self.places: dict[str, tuple[bool, slice, tuple[int, ...]]] = {}
+        self.n_floats = self.n_integers = 0
+        for name, array in arrays(state):
+            is_float = array.dtype.kind == "f"
+            start = self.n_floats if is_float else self.n_integers
+            self.places[name] = is_float, slice(start, start + array.size), array.shape
+            if is_float:
+                self.n_floats += array.size
+            else:
+                self.n_integers += array.size
+
+    def view(self, name: str, floats: np.ndarray, integers: np.ndarray) -> np.ndarray:
+        """One array of the state in the records of a model, or of many, as a view."""
+        is_float, place, shape = self.places[name]
+        record = floats if is_float else integers
+        return record[..., place].reshape(*record.shape[:-1], *shape)
+
+    def state(self, floats: np.ndarray, integers: np.ndarray) -> State:
+        """The state whose arrays are views of one model's records."""
+        views = iter([self.view(name, floats, integers) for name in self.places])
+        return mapped(lambda array: next(views), self._like)
+
+    def write(self, state: State, floats: np.ndarray, integers: np.ndarray) -> None:
+        """Put a state into the records of a model, or of many."""
+        for name, array in arrays(state):
+            self.view(name, floats, integers)[...] = array
+
+
+class Models:
+    """The models of a fleet: what they share, and what each of them knows.
+
+    `floats` and `integers` have a record for every model, `points` its rows, a line for every
+    feature.
+    """
+
+    def __init__(
+        self, parts: Parts, n_features: int, n_outputs: int, dtype: Any, n_models: int,
+        max_bytes: int | None = None,
+    ):  # fmt: skip
+        # It never learns anything, and so keeps no rows (`sparse`). Kernel values between points
+        # are computed where they are needed: to fetch them from memory would take longer.
+        self.machine = machine = Machine(
+            parts, n_features, n_outputs, np.dtype(dtype), sparse=True, stores_gram=False,
+            max_bytes=max_bytes,
+        )  # fmt: skip
+        self.corrects = corrects_norms(parts, machine.model)
+        self.layout = Layout(machine.state)
+        refuse_beyond(max_bytes, n_models * self.n_bytes_of_a_model(), "the fleet")
+        self.floats = np.zeros((n_models, self.layout.n_floats))
+        self.integers = np.zeros((n_models, self.layout.n_integers), np.int64)
+        self.points = np.zeros((n_models, machine.n_features, machine.n_slots), machine.dtype)
+        self.layout.write(machine.state, self.floats, self.integers)
+        self.scratch: dict[str, Any] = {}  # never saved
+        self.gate = Gate()
+
+    def __len__(self) -> int:
+        return len(self.floats)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.gate:
+            copy = {**self.select(slice(None)).__dict__, "scratch": {}}
+        del copy["gate"]
+        return copy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, gate=Gate())
+
+    def n_bytes_of_a_model(self) -> int:
+        """How much memory a model takes."""
+        points = self.machine.n_features * self.machine.n_slots * self.machine.dtype.itemsize
+        return 8 * (self.layout.n_floats + self.layout.n_integers) + points
+
+    def first_state(self) -> State:
+        """The state of the first model, as views."""
+        return self.layout.state(self.floats[0], self.integers[0])
+
+    def view(self, name: str) -> np.ndarray:
+        """An array of the state, such as "margin.epsilon", of all models, as a view."""
+        return self.layout.view(name, self.floats, self.integers)
+
+    def states(self) -> State:
+        """The states of all models, as views with an axis of models in front."""
+        return self.layout.state(self.floats, self.integers)
+
+    def n_capped(self) -> np.ndarray:
+        """At how many rows of each model a smaller step than eta was taken."""
+        counts = self.machine.parts.update.n_capped(self.states().update)
+        return np.zeros(len(self), np.int64) if counts is None else counts.copy()
+
+    def n_kept(self) -> np.ndarray:
+        """How many points each model has."""
+        states = self.states()
+        return self.machine.parts.budget.n_kept(states.budget, states.expansion).copy()
+
+    def select(self, chosen: Any) -> "Models":
+        """The chosen models alone, as copies."""
+        chosen = np.arange(len(self))[chosen]  # with a slice numpy would give views
+        return self._with(self.floats[chosen], self.integers[chosen], self.points[chosen])
+
+    def put(self, chosen: np.ndarray, others: "Models") -> None:
+        """Put other models into the chosen places."""
+        self.floats[chosen], self.integers[chosen] = others.floats, others.integers
+        self.points[chosen] = others.points
+
+    def replaced(self, chosen: np.ndarray, others: "Models") -> "Models":
+        """These models with others in the chosen places: in place, or a copy if somebody reads."""
+        with self.gate.lock:
+            if not self.gate.readers:
+                self.put(chosen, others)
+                return self
+        copy = self.select(slice(None))
+        copy.put(chosen, others)
+        return copy
+
+    def extend(self, others: "Models") -> "Models":
+        """These models and after them others of the same kind."""
+        return self._with(
+            np.concatenate([self.floats, others.floats]),
+            np.concatenate([self.integers, others.integers]),
+            np.concatenate([self.points, others.points]),
+        )
+
+    def _with(self, floats: np.ndarray, integers: np.ndarray, points: np.ndarray) -> "Models":
+        models = object.__new__(Models)
+        models.__dict__.update(
+            self.__dict__, floats=floats, integers=integers, points=points, gate=Gate()
+        )
+        return models
+
+
+class Workspace(NamedTuple):
+    """Memory of a thread, for one row."""
+
+    line: Any  # (slots,)
+    column: Any  # (slots and one,): kernel values of the row with the points and with itself
+    k: Any  # the same memory as a block of one row
+    raw: Any  # (functions, 1, outputs)
+    y: Any
+    weight: Any
+    trail: Trail
+    work: Work
+
+
+def _new_workspace(models: Models) -> Workspace:
+    machine = models.machine
+    n_outputs, n_functions = machine.n_outputs, machine.state.expansion.coef.shape[1]
+    column = np.zeros(machine.n_slots + 1, machine.dtype)
+    return Workspace(
+        line=np.zeros(machine.n_slots, machine.dtype),
+        column=column,
+        k=column.reshape(-1, 1),
+        raw=np.zeros((n_functions, 1, n_outputs)),
+        y=np.zeros(1),
+        weight=np.zeros(1),
+        trail=new_trail(1, n_outputs),
+        work=new_work(n_outputs, n_functions, 1),
+    )
+
+
+_NO_CHANGES = NoChanges()
+
+
+@rule
+class NoGrams(NamedTuple):
+    """Norms are not corrected for points that are dropped."""
+
+    def of_model(self, kernel, features, memory):
+        """Where the loop finds kernel values between the points of a model."""
+        return Uncorrected()
+
+
+@rule
+class ComputedGrams(NamedTuple):
+    """Kernel values between points are computed where they are needed.
+
+    To fetch them from memory would take longer.
+    """
+
+    def of_model(self, kernel, features, memory):
+        return ComputedGram(kernel, features, memory)
+
+
+@partial(compiled, nogil=True)
+def _learn_models(
+    kernel, grams, model, space, first, floats, integers, points, order, members, X, y, weight,
+    scores, refused,
+):  # fmt: skip
+    """Learn rows, those of a model in their order; mark those that are refused."""
+    space, first, points, X, scores = unowned((space, first, points, X, scores))
+    column, trail = space.column, space.trail
+    for position in range(order.shape[0]):
+        row, m = order[position], members[position]
+        state = moved(first, m, floats.strides[0], integers.strides[0])
+        expansion = state.expansion
+        n, x = expansion.n_points[0], X[row]
+        kernel.write_column(points[m], n, x, column)
+        kernel.write_column(x.reshape((-1, 1)), 1, x, column[n:])
+        for function in range(expansion.coef.shape[1]):
+            expansion.outputs.write_raw(expansion.coef, function, n, column, space.raw)
+        space.y[0] = y[row]
+        space.weight[0] = weight[row]
+        gram = grams.of_model(kernel, points[m], space.line)
+        tile = Tile(space.k, n, space.raw, space.y, space.weight, gram, _NO_CHANGES)
+        done = learn_rows(model, state, tile, trail, space.work)
+        scores[row] = trail.scores[0]
+        if done == 0:
+            refused[row] = True
+        else:
+            write_row(points[m].T, trail.slot[0], trail.partner[0], trail.share[0], x)
+
+
+@partial(compiled, nogil=True)
+def _score_models(
+    kernel, space, first, floats, integers, points, order, members, X, scores
+):  # fmt: skip
+    """The scores of rows, each by its model."""
+    space, first, points, X, scores = unowned((space, first, points, X, scores))
+    for position in range(order.shape[0]):
+        row, m = order[position], members[position]
+        state = moved(first, m, floats.strides[0], integers.strides[0])
+        expansion, b = state.expansion, state.intercept.b
+        n = expansion.n_points[0]
+        kernel.write_column(points[m], n, X[row], space.column)
+        expansion.outputs.write_raw(expansion.coef, 0, n, space.column, space.raw)
+        for output in range(scores.shape[1]):
+            scores[row, output] = expansion.scale[0] * space.raw[0, 0, output] + b[output]
+
+
+def learn(
+    models: Models, X: np.ndarray, y: np.ndarray, weight: np.ndarray, members: np.ndarray | None,
+    n_threads: int,
+) -> tuple[np.ndarray, np.ndarray, Models]:  # fmt: skip
+    """Learn each row with the model in `members` (None: row i with model i).
+
+    The scores before that; which rows were refused because of the step that they ask for, their
+    models being as they were before these rows; and the models that have learned. Those are the
+    same ones, changed in place, where nobody can read meanwhile; otherwise copies learn, and take
+    the place of the models at the end. A row that is bad by itself is a `BadRow` before anything is
+    learned.
+    """
+    machine = models.machine
+    X, y, weight = as_argument(X, machine.dtype), as_argument(y), as_argument(weight)
+    refuse_large(machine.kernel, machine.dtype, X, machine.kernel.row_cache(X))
+    with models.gate.for_writing():
+        if models.gate.is_free():
+            return *_learn(models, X, y, weight, members, n_threads), models
+    if members is None:
+        copies = models.select(slice(None))
+        return *_learn(copies, X, y, weight, members, n_threads), copies
+    chosen, members = np.unique(members, return_inverse=True)
+    copies = models.select(chosen)
+    learned = _learn(copies, X, y, weight, members, n_threads)
+    return *learned, models.replaced(chosen, copies)
+
+
+def _learn(
+    models: Models, X: np.ndarray, y: np.ndarray, weight: np.ndarray, members: np.ndarray | None,
+    n_threads: int,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    machine = models.machine
+    grams: Any = ComputedGrams() if models.corrects else NoGrams()
+    result = np.empty((len(X), machine.n_outputs))
+    refused = np.zeros(len(X), np.bool_)
+
+    def learn_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
+        arguments = (
+            machine.kernel.to_rule(), grams, machine.model, space,
+            models.first_state(), models.floats, models.integers, models.points, order, of_models,
+            X, y, weight, result, refused,
+        )  # fmt: skip
+        _call(models, "learn", _learn_models, arguments)
+
+    _in_threads(models, len(X), members, n_threads, learn_rows_of)
+    return result, refused
+
+
+def scores(
+    models: Models, X: np.ndarray, members: np.ndarray | None, n_threads: int
+) -> np.ndarray:  # fmt: skip
+    """The scores of each row by the model in `members` (None: row i by model i).
+
+    The caller is inside the models' gate.
+    """
+    machine = models.machine
+    X = as_argument(X, machine.dtype)
+    refuse_large(machine.kernel, machine.dtype, X, machine.kernel.row_cache(X))
+    result = np.empty((len(X), machine.n_outputs))
+
+    def score_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
+        arguments = (
+            machine.kernel.to_rule(), space, models.first_state(), models.floats,
+            models.integers, models.points, order, of_models, X, result,
+        )  # fmt: skip
+        _call(models, "scores", _score_models, arguments)
+
+    _in_threads(models, len(X), members, n_threads, score_rows_of)
+    return result
+
+
+def _call(models: Models, name: str, function: Any, arguments: tuple[Any, ...]) -> None:
+    if name not in models.scratch:  # the types never change in a fleet's life
+        models.scratch[name] = entry_point(function, *arguments)
+    models.scratch[name](*arguments)
+
+
+def _in_threads(
+    models: Models, n_rows: int, members: np.ndarray | None, n_threads: int,
+    work: Callable[[Workspace, np.ndarray, np.ndarray], None],
+) -> None:  # fmt: skip
+    """Call `work` for the rows of every model, each model's in one thread and in their order."""
+    if n_rows == 0:
+        return
+    if members is None:
+        order = members = np.arange(n_rows)
+    else:
+        order = np.argsort(members, kind="stable")
+        members = members[order]
+    n_pieces = max(1, min(n_threads, n_rows // _ROWS_WORTH_A_THREAD))
+    cuts = np.linspace(0, n_rows, n_pieces + 1).astype(int)
+    # a cut in the midst of a model's rows moves to their beginning
+    cuts[1:-1] = np.searchsorted(members, members[cuts[1:-1]])
+    pieces = [slice(*pair) for pair in pairwise(cuts)]
+    spaces = [_lent_workspace(models) for _ in pieces]
+    try:
+        if n_pieces == 1:
+            work(spaces[0], order, members)
+            return
+        with ThreadPoolExecutor(n_pieces) as pool:
+            jobs = [
+                pool.submit(work, space, order[piece], members[piece])
+                for space, piece in zip(spaces, pieces, strict=True)
+            ]
+            for job in jobs:
+                job.result()
+    finally:
+        models.scratch["workspaces"].extend(spaces)
+
+
+def _lent_workspace(models: Models) -> Workspace:
+    """A thread's memory that no other thread has: one that came back, or a new one."""
+    try:
+        return models.scratch.setdefault("workspaces", []).pop()
+    except IndexError:
+        return _new_workspace(models)
+
+
+def n_cores() -> int:
+    """How many threads there is room for."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,67 @@
+"""How alike are two inputs?
+
+A kernel is a quantity of two rows (`quantities`: inner product, squared distance, L1 distance) and
+a scalar map of it (`maps`); `base` says what the rest of the package asks of it.
+
+A new kernel is one new file in this folder, with the decorator ``part("kernel", name)``.
+"""
+
+from typing import Any
+
+from kernelstream.kernels.base import Kernel, KernelRule, MappedKernel
+from kernelstream.kernels.custom import Custom
+from kernelstream.kernels.homogenized import Homogenized
+from kernelstream.kernels.laplacian import Laplacian
+from kernelstream.kernels.linear import Linear
+from kernelstream.kernels.normalized import Normalized
+from kernelstream.kernels.polynomial import Polynomial
+from kernelstream.kernels.rbf import RBF
+from kernelstream.parts import by_name, discover
+from kernelstream.parts import names as part_names
+
+__all__ = [
+    "RBF",
+    "Custom",
+    "Homogenized",
+    "Kernel",
+    "KernelRule",
+    "Laplacian",
+    "Linear",
+    "MappedKernel",
+    "Normalized",
+    "Polynomial",
+    "as_kernel",
+    "names",
+]
+
+discover(__name__, __path__)
+
+
+def names() -> list[str]:
+    """The kernels that have a name."""
+    return part_names("kernel")
+
+
+def as_kernel(kernel: Any, given: dict[str, Any]) -> Kernel:
+    """A kernel part from what a user may give: a name with its parameters, a part, a function."""
+    if isinstance(kernel, str):
+        if kernel not in names():
+            listed = ", ".join(repr(n) for n in names())
+            raise ValueError(
+                f"kernel={kernel!r} is unknown: choose one of {listed}, a kernel object, "
+                "or a function k(X, Z)."
+            )
+        cls = by_name("kernel", kernel)
+        accepted = set(cls().get_params())
+        return cls(**{k: v for k, v in given.items() if k in accepted})
+    if isinstance(kernel, Kernel) or callable(kernel):
+        if given:
+            pairs = ", ".join(f"{k}={v!r}" for k, v in given.items())
+            raise ValueError(
+                f"kernel={kernel!r} is an object and carries its own parameters, but {pairs} was "
+                "given as well: set them on the kernel object."
+            )
+        return kernel if isinstance(kernel, Kernel) else Custom(kernel)
+    raise TypeError(
+        f"kernel={kernel!r} is not a kernel: give a name, a kernel object or a function k(X, Z)."
+    )

@@ -1,0 +1,179 @@
+"""What kernels share.
+
+A kernel turns blocks of rows into blocks of numbers. `block` writes k(rows, columns) for two sets
+of rows; `row_cache` is what it needs to know of each row once (squared norms, say), so that the
+points of a model need not be looked at again for every tile. Rows are dense arrays, or sparse ones
+(`scipy.sparse.csr_array`, sorted and without duplicates).
+
+Most kernels are a quantity of two rows and a scalar map (`MappedKernel`): the map is written once,
+and dense blocks, sparse ones and single columns are computed with it.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from kernelstream.compiled import compiled, entry_point
+from kernelstream.kernels.quantities import Quantity
+from kernelstream.parts import Part, number, rule
+
+__all__ = ["Kernel", "KernelRule", "MappedKernel", "check_gamma"]
+
+
+class Kernel(Part):
+    """Base of the kernels."""
+
+    gamma: Any = 1.0
+    is_bounded_by_cache = True  # whether `magnitude` tells which rows would overflow
+    knows_diagonal = True  # whether `diagonal` tells k(x, x)
+    has_unit_diagonal = False  # k(x, x) = 1
+    has_constant = False  # an intercept is part of it
+    interpolates = False  # the point between two points is known to every other point
+
+    def resolve(self, n_features: int) -> "Kernel":
+        """The same kernel with gamma="auto" turned into 1 / n_features."""
+        self.check()
+        if isinstance(self.gamma, str):
+            return type(self)(**{**self.get_params(), "gamma": 1.0 / n_features})
+        return self
+
+    def row_cache(self, X: Any) -> np.ndarray:
+        """One number per row, needed by `block`."""
+        raise TypeError(f"{type(self).__name__} must say what it needs to know of a row.")
+
+    def block(self, P: Any, X: Any, p: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+        """Write k(P, X), a line for every row of P, into `out`; p and x are their `row_cache`."""
+        raise TypeError(f"{type(self).__name__} must say how to make a block.")
+
+    def prepared(self, dtype: Any) -> Callable[..., None]:
+        """`block` for rows of one precision, with everything ready that can be."""
+        return self.block
+
+    def diagonal(self, x: np.ndarray) -> np.ndarray | float | None:
+        """k(x, x) of each row from its `row_cache`, or None where only `block` can tell."""
+        raise TypeError(f"{type(self).__name__} must say its diagonal.")
+
+    def compiles(self) -> bool:
+        """Whether there is a compiled rule."""
+        return True
+
+    def to_rule(self, dtype: Any = np.float64) -> Any:
+        """The compiled rule, whose `write_column` writes k(rows, x) for the first n rows.
+
+        It is given the rows as `features`, a line for every feature.
+        """
+        raise ValueError(
+            f"kernel={self!r} has no compiled form, which many small models need: use RBF, "
+            "Polynomial, Linear, Laplacian or Homogenized."
+        )
+
+    def magnitude(self, x: np.ndarray) -> np.ndarray:
+        """One number per row, from its `row_cache`, that bounds whatever `block` computes."""
+        return x
+
+    def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
+        """The block k(X, Z) as an array, for looking at a kernel."""
+        X = _as_rows(X)
+        Z = X if Z is None else _as_rows(Z)
+        if sparse.issparse(X) != sparse.issparse(Z):
+            X, Z = sparse.csr_array(X), sparse.csr_array(Z)
+        kernel = self.resolve(X.shape[1])
+        out = np.empty((X.shape[0], Z.shape[0]))
+        kernel.block(X, Z, kernel.row_cache(X), kernel.row_cache(Z), out)
+        return out
+
+
+class MappedKernel(Kernel):
+    """A kernel that is a scalar map of a quantity of two rows.
+
+    A subclass says the quantity, and its map: a rule whose `map_value` is the kernel of a quantity.
+    """
+
+    quantity: ClassVar[Quantity]
+    maps = True  # whether the map is anything but the quantity itself
+
+    def to_map(self, number_type: Any) -> Any:
+        """The map as a rule; `number_type` is that of its numbers, float or numpy.float32."""
+        raise TypeError(f"{type(self).__name__} must say its map.")
+
+    def steepness(self) -> float:
+        """How much the map makes of a small difference of the quantity."""
+        return 1.0
+
+    def row_cache(self, X):
+        return self.quantity.row_cache(X)
+
+    def block(self, P, X, p, x, out):
+        self.prepared(out.dtype)(P, X, p, x, out)
+
+    def prepared(self, dtype: Any) -> Callable[..., None]:
+        raw, steepness, maps = self.quantity.raw, self.steepness(), self.maps
+        lowered, finish = self.to_rule(dtype), None
+
+        def block(P, X, p, x, out):
+            nonlocal finish
+            is_whole = raw(P, X, p, x, out, steepness)
+            if maps or not is_whole:
+                if finish is None:
+                    finish = entry_point(_finish, lowered, out, p, x, is_whole)
+                finish(lowered, out, p, x, is_whole)
+
+        return block
+
+    def diagonal(self, x):
+        return self.to_map(float).map_value(self.quantity.own(x))
+
+    def to_rule(self, dtype: Any = np.float64) -> Any:
+        number_type = np.float32 if np.dtype(dtype) == np.float32 else float
+        return KernelRule(self.quantity.rule, self.to_map(number_type))
+
+
+@rule
+class KernelRule(NamedTuple):
+    """A kernel in compiled code: a quantity, and the map of it."""
+
+    quantity: Any
+    map: Any
+
+    def write_column(self, features, n, x, out):
+        """Write k(rows, x) for the first n rows; `features` has a line for every feature."""
+        out[:n] = 0.0
+        self.quantity.add_column(features, n, x, out)
+        for i in range(n):
+            out[i] = self.map.map_value(out[i])
+
+
+@partial(compiled, fused=True)
+def _finish(kernel, out, p, x, is_whole):
+    """Make quantities whole and map them, in one pass over the memory."""
+    for i in range(out.shape[0]):
+        line = out[i]
+        if is_whole:
+            for j in range(line.shape[0]):
+                line[j] = kernel.map.map_value(line[j])
+        else:
+            for j in range(line.shape[0]):
+                line[j] = kernel.map.map_value(kernel.quantity.complete(line[j], p[i], x[j]))
+
+
+def _as_rows(X: Any) -> Any:
+    if sparse.issparse(X):
+        X = sparse.csr_array(X, dtype=float)
+        X.sum_duplicates()
+        return X
+    return np.atleast_2d(np.asarray(X, dtype=float))
+
+
+def check_gamma(gamma: Any) -> None:
+    """Refuse what is neither a positive number nor "auto"."""
+    if isinstance(gamma, str):
+        if gamma != "auto":
+            raise ValueError(
+                f"gamma={gamma!r} is unknown: give a number greater than 0, or 'auto' for "
+                "1 / n_features (an estimator's own gamma may also be 'scale', in fit)."
+            )
+        return
+    number("gamma", gamma, above=0)

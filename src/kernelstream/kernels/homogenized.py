@@ -1,0 +1,85 @@
+"""A kernel with an intercept in it."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.kernels.base import Kernel
+from kernelstream.parts import number, part, rule
+
+__all__ = ["Homogenized"]
+
+
+@rule
+class HomogenizedRule(NamedTuple):
+    """Columns of another kernel, with a constant."""
+
+    kernel: Any
+    constant: float
+
+    def write_column(self, features, n, x, out):
+        self.kernel.write_column(features, n, x, out)
+        for i in range(n):
+            out[i] += self.constant
+
+
+@part("kernel")
+class Homogenized(Kernel):
+    """``k(x, z) + offset^2``: an intercept that is part of f (SOG-SVR, equation 2.7).
+
+    Parameters
+    ----------
+    kernel : kernel object
+    offset : float, default=0.1
+        lambda in the paper. The larger, the less the intercept is held down.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF, Homogenized
+    >>> Homogenized(RBF(1.0), offset=0.5)([[0.0]], [[0.0]])
+    array([[1.25]])
+    """
+
+    has_constant = True
+
+    def __init__(self, kernel: Any, offset: float = 0.1):
+        self.kernel = kernel
+        self.offset = offset
+        self.check()
+
+    def check(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(f"kernel={self.kernel!r} is not a kernel object: give RBF(...), say.")
+        number("offset", self.offset, at_least=0)
+
+    @property
+    def is_bounded_by_cache(self) -> bool:  # type: ignore[override]
+        return self.kernel.is_bounded_by_cache
+
+    @property
+    def knows_diagonal(self) -> bool:  # type: ignore[override]
+        return self.kernel.knows_diagonal
+
+    def resolve(self, n_features: int) -> "Homogenized":
+        self.check()
+        return Homogenized(self.kernel.resolve(n_features), self.offset)
+
+    def row_cache(self, X):
+        return self.kernel.row_cache(X)
+
+    def block(self, P, X, p, x, out):
+        self.kernel.block(P, X, p, x, out)
+        out += self.offset**2
+
+    def diagonal(self, x):
+        diagonal = self.kernel.diagonal(x)
+        return None if diagonal is None else diagonal + self.offset**2
+
+    def compiles(self) -> bool:
+        return self.kernel.compiles()
+
+    def to_rule(self, dtype: Any = np.float64) -> Any:
+        return HomogenizedRule(self.kernel.to_rule(dtype), float(self.offset**2))
+
+    def magnitude(self, x):
+        return self.kernel.magnitude(x) + self.offset**2

@@ -1,0 +1,26 @@
+"""The inner product itself."""
+
+from kernelstream.kernels.base import MappedKernel
+from kernelstream.kernels.maps import Identity
+from kernelstream.kernels.quantities import INNER_PRODUCT
+from kernelstream.parts import part
+
+__all__ = ["Linear"]
+
+
+@part("kernel", "linear")
+class Linear(MappedKernel):
+    """``k(x, z) = <x, z>``.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Linear
+    >>> Linear()([[1.0, 1.0]], [[1.0, 2.0]])
+    array([[3.]])
+    """
+
+    quantity = INNER_PRODUCT
+    maps = False
+
+    def to_map(self, number_type):
+        return Identity()

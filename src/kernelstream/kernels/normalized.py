@@ -1,0 +1,88 @@
+"""A kernel between rows of unit length."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.kernels.base import Kernel
+from kernelstream.parts import part, rule
+
+__all__ = ["Normalized"]
+
+
+@rule
+class NormalizedRule(NamedTuple):
+    """Columns of another kernel between rows of unit length."""
+
+    kernel: Any
+
+    def write_column(self, features, n, x, out):
+        length = np.empty(1, out.dtype)
+        self.kernel.write_column(x.reshape((-1, 1)), 1, x, length)
+        root = math.sqrt(max(length[0], 1e-300))
+        for i in range(n):
+            self.kernel.write_column(features[:, i : i + 1], 1, features[:, i], length)
+            both = math.sqrt(max(length[0], 1e-300)) * root  # the same whichever is x
+            self.kernel.write_column(features[:, i : i + 1], 1, x, length)
+            out[i] = length[0] / both
+
+
+@part("kernel")
+class Normalized(Kernel):
+    """``k(x, z) / sqrt(k(x, x) k(z, z))``: every row has unit length in the kernel's space.
+
+    A row with k(x, x) = 0 has the value 0 with all others and with itself.
+
+    Parameters
+    ----------
+    kernel : kernel object
+        Whose diagonal is known: any but `Custom`.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Linear, Normalized
+    >>> Normalized(Linear())([[2.0, 0.0]], [[3.0, 3.0]]).round(4)
+    array([[0.7071]])
+    """
+
+    has_unit_diagonal = True
+
+    def __init__(self, kernel: Any):
+        self.kernel = kernel
+        self.check()
+
+    def check(self) -> None:
+        if not isinstance(self.kernel, Kernel) or not self.kernel.knows_diagonal:
+            raise TypeError(
+                f"kernel={self.kernel!r} is not a kernel object whose diagonal is known: give "
+                "Polynomial(...), say."
+            )
+
+    def resolve(self, n_features: int) -> "Normalized":
+        self.check()
+        return Normalized(self.kernel.resolve(n_features))
+
+    def row_cache(self, X):
+        return self.kernel.row_cache(X)
+
+    def _lengths(self, x):
+        diagonal = np.broadcast_to(self.kernel.diagonal(x), x.shape)
+        return np.sqrt(np.maximum(diagonal, np.finfo(x.dtype).tiny))
+
+    def block(self, P, X, p, x, out):
+        self.kernel.block(P, X, p, x, out)
+        out /= self._lengths(p)[:, None]
+        out /= self._lengths(x)
+
+    def diagonal(self, x):
+        return np.where(self.kernel.diagonal(x) > 0, np.ones_like(x), 0.0)
+
+    def magnitude(self, x):
+        return self.kernel.magnitude(x)
+
+    def compiles(self) -> bool:
+        return self.kernel.compiles()
+
+    def to_rule(self, dtype: Any = np.float64) -> Any:
+        return NormalizedRule(self.kernel.to_rule(dtype))

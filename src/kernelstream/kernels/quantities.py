@@ -1,0 +1,146 @@
+"""What kernels are functions of: a quantity of two rows.
+
+A quantity is an inner product, a squared distance or an L1 distance. It knows how to be computed
+for blocks of dense rows and of sparse ones, and, as a rule, for one column at a time.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy import sparse
+from scipy.spatial.distance import cdist
+
+from kernelstream.kernels.sums import (
+    inner_products,
+    squared_norms,
+    sums_over_common,
+    sums_over_rows,
+)
+from kernelstream.parts import rule
+
+__all__ = ["INNER_PRODUCT", "L1_DISTANCE", "SQUARED_DISTANCE", "Quantity"]
+
+
+class Quantity(Protocol):
+    """What a quantity answers. `row_cache` is one number per row that is needed again and again."""
+
+    rule: Any  # with `complete` and `add_column`
+
+    def row_cache(self, X: Any) -> np.ndarray:
+        """One number per row."""
+        ...
+
+    def own(self, x: Any) -> Any:
+        """The quantity of each row with itself, from its row cache."""
+        ...
+
+    def raw(self, P: Any, X: Any, p: Any, x: Any, out: np.ndarray, steepness: float) -> bool:
+        """Write the quantity for all pairs, or what `complete` makes it of; whether it is whole.
+
+        p and x are the row caches; `steepness` is how much a map makes of a small difference.
+        """
+        ...
+
+
+@rule
+class InnerProductRule(NamedTuple):
+    """The inner product in compiled code."""
+
+    def complete(self, raw, p, x):
+        return raw
+
+    def add_column(self, features, n, x, out):
+        for j in range(x.shape[0]):
+            for i in range(n):
+                out[i] += features[j, i] * x[j]
+
+
+@rule
+class SquaredDistanceRule(NamedTuple):
+    """The squared distance in compiled code."""
+
+    def complete(self, raw, p, x):
+        """|p - x|^2 from the inner product and the squared norms."""
+        q = p + x - (raw + raw)
+        return q if q > 0 else q - q  # rounding may make a distance negative
+
+    def add_column(self, features, n, x, out):
+        for j in range(x.shape[0]):
+            for i in range(n):
+                out[i] += (features[j, i] - x[j]) ** 2
+
+
+@rule
+class L1DistanceRule(NamedTuple):
+    """The L1 distance in compiled code."""
+
+    def complete(self, raw, p, x):
+        """|p - x|_1 from a sum over common features and the norms."""
+        q = p + x + raw
+        return q if q > 0 else q - q
+
+    def add_column(self, features, n, x, out):
+        for j in range(x.shape[0]):
+            for i in range(n):
+                out[i] += abs(features[j, i] - x[j])
+
+
+class _InnerProduct:
+    rule = InnerProductRule()
+
+    def row_cache(self, X: Any) -> np.ndarray:
+        return squared_norms(X)
+
+    def own(self, x: Any) -> Any:
+        return x
+
+    def raw(self, P: Any, X: Any, p: Any, x: Any, out: np.ndarray, steepness: float) -> bool:
+        inner_products(P, X, out)
+        return True
+
+
+# Where steepness |x|^2 is larger, |p|^2 + |x|^2 - 2 <p, x> would lose the digits that matter: rows
+# far from zero and close to each other, that is, rows that nobody scaled. Then distances are
+# summed up.
+_FAR_OUT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 1e3}
+
+
+class _SquaredDistance:
+    rule = SquaredDistanceRule()
+
+    def row_cache(self, X: Any) -> np.ndarray:
+        return squared_norms(X)
+
+    def own(self, x: Any) -> Any:
+        return 0.0 * x
+
+    def raw(self, P: Any, X: Any, p: Any, x: Any, out: np.ndarray, steepness: float) -> bool:
+        farthest = x[0] if len(x) == 1 else x.max(initial=0.0)
+        if steepness * farthest > _FAR_OUT[out.dtype] and not sparse.issparse(X):
+            out[:] = cdist(P, X, "sqeuclidean")
+            return True
+        inner_products(P, X, out)
+        return False
+
+
+class _L1Distance:
+    rule = L1DistanceRule()
+
+    def row_cache(self, X: Any) -> np.ndarray:
+        if sparse.issparse(X):
+            return sums_over_rows(X, squared=False)
+        return np.abs(X).sum(axis=1)
+
+    def own(self, x: Any) -> Any:
+        return 0.0 * x
+
+    def raw(self, P: Any, X: Any, p: Any, x: Any, out: np.ndarray, steepness: float) -> bool:
+        if sparse.issparse(X):
+            sums_over_common(P, X, False, out)
+            return False
+        out[:] = cdist(P, X, "cityblock")
+        return True
+
+
+INNER_PRODUCT, SQUARED_DISTANCE = _InnerProduct(), _SquaredDistance()
+L1_DISTANCE = _L1Distance()

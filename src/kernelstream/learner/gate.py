@@ -1,0 +1,40 @@
+"""Readers and writers of a machine in several threads."""
+
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+__all__ = ["Gate"]
+
+
+class Gate:
+    """Who reads a machine just now, so that nobody changes it under their eyes.
+
+    Whoever changes a machine in place holds `lock` and has seen that there are no `readers`;
+    otherwise a copy is changed. A reader holds the lock only to come and to go.
+    """
+
+    __slots__ = ("lock", "readers")
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.readers = 0
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.readers += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self.lock:
+            self.readers -= 1
+
+    def for_writing(self) -> AbstractContextManager[Any]:
+        """The lock to hold while a machine learns a block in place, or one that nobody waits for.
+
+        Where no other thread exists, nobody can read meanwhile.
+        """
+        return self.lock if threading.active_count() == 1 else nullcontext()
+
+    def is_free(self) -> bool:
+        """Whether a machine may learn a block in place: nobody reads, and nobody could begin to."""
+        return threading.active_count() == 1 and not self.readers

@@ -1,0 +1,69 @@
+"""Which loop learns, and which solver fits, by the name that an update gives.
+
+A loop is a function of a machine and a tile of rows; it answers how many of them were learned.
+Fewer than all: the next one is refused.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelstream.expansion import Tile
+from kernelstream.learner.dictionary import learn_dictionary, new_dictionary_work
+from kernelstream.learner.lasvm import finish_active, fit_lasvm, learn_active
+from kernelstream.learner.learn import Trail, learn_tile
+from kernelstream.learner.sequential import fit_adatron, fit_sequential
+
+if TYPE_CHECKING:
+    from kernelstream.learner.machine import Machine
+
+__all__ = ["FINISHERS", "LOOPS", "SOLVERS"]
+
+
+def learn_expansion(
+    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
+) -> int:
+    """The loop over an expansion: kernel values and raw scores by matrix products, then rows."""
+    store, state, n = machine.store, machine.state, machine.n_points
+    k = machine.kernel_tile(X, x)
+    expansion, n_outputs = state.expansion, machine.n_outputs
+    raw = expansion.outputs.raw_scores(
+        expansion.coef, expansion.scale, n_outputs, k[:n], store.memory
+    )
+    tile = Tile(k, n, raw, y, weight, state.gram, machine.changes())
+    writer = store.writer(X, x)
+    done = machine.call(
+        "learn", learn_tile, machine.model, state, tile, trail, machine.work(), writer
+    )
+    store.write(trail, done, X, x)
+    return int(done)
+
+
+def learn_by_dictionary(
+    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
+) -> int:
+    """The loop over a dictionary, which needs no scores beforehand."""
+    store, state, n = machine.store, machine.state, machine.n_points
+    k = machine.kernel_tile(X, x)
+    raw = store.memory.lend("raw", (1, X.shape[0], machine.n_outputs))
+    tile = Tile(k, n, raw, y, weight, state.gram, machine.changes())
+    writer = store.writer(X, x)
+    work = new_dictionary_work(k, state.budget.inverse[:n, :n], machine.n_outputs)
+    done = machine.call("learn", learn_dictionary, machine.model, state, tile, trail, work, writer)
+    store.write(trail, done, X, x)
+    return int(done)
+
+
+LOOPS: dict[str, Any] = {
+    "expansion": learn_expansion,
+    "dictionary": learn_by_dictionary,
+    "active": learn_active,
+}
+# Solvers that revisit rows, in `fit`; they answer how many passes they took.
+SOLVERS: dict[str, Any] = {
+    "svrseq": fit_sequential,
+    "adatron": fit_adatron,
+    "lasvm": fit_lasvm,
+}
+# What a stream may leave open, by the name of its loop.
+FINISHERS: dict[str, Any] = {"active": finish_active}

@@ -1,0 +1,713 @@
+"""The machine: parts, state and a store of points, as one object that learns and scores.
+
+Everything else stands on its public methods: estimators, fleets, evaluation, files. It knows
+nothing of scikit-learn, and nothing of the names of labels.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from kernelstream.compiled import as_argument, entry_point
+from kernelstream.expansion import AllChanges, StoredGram, Uncorrected, expansion_fields, scoring
+from kernelstream.intercepts import Intercept
+from kernelstream.kernels import Kernel
+from kernelstream.learner.gate import Gate
+from kernelstream.learner.learn import Trail, Work, new_trail, new_work
+from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS
+from kernelstream.learner.rows import (
+    TOO_LARGE_A_STEP,
+    BadRow,
+    extreme_target,
+    largest_kernel,
+    refuse_extreme,
+    refuse_large,
+)
+from kernelstream.learner.state import (
+    State,
+    allocate,
+    check_values,
+    drift_fields,
+    first_outputs,
+    n_bytes,
+    only_nonzeros,
+    resize,
+    snapshot,
+)
+from kernelstream.learner.state import arrays as state_arrays
+from kernelstream.learner.state import fields as state_fields
+from kernelstream.learner.undo import Undo, new_changes
+from kernelstream.parts import Field
+from kernelstream.stores import STAGED_ROWS, DenseStore, SparseStore, Store
+
+__all__ = [
+    "READOUTS", "Machine", "Model", "Parts", "corrects_norms", "first_slots", "refuse_beyond",
+]  # fmt: skip
+
+_FIRST_SLOTS = 256  # of a budget without limit, which then doubles
+_MANY_SLOTS = 1024  # of a dictionary without limit: beyond, the user is warned
+_MANY_OUTPUTS = 64  # from here on a point keeps only the coefficients that its row touched
+_PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of `scores`
+_SCORES_OF_A_TILE = 2**18
+
+# What predicts: the model as it is, the average of all models so far, or their vote.
+READOUTS = {"last": scoring.scores, "averaged": scoring.averaged, "voted": scoring.votes}
+
+
+class Model(NamedTuple):
+    """The rules of a machine's parts and its two weights. It never changes while learning."""
+
+    loss: Any
+    margin: Any
+    step_size: Any
+    update: Any
+    budget: Any
+    intercept: Any
+    regularization: float  # c in the papers: weight of half the squared norm of f
+    loss_weight: float  # C: weight of the loss
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a user chose, checked: public parts, and the loss as the rule that it is."""
+
+    kernel: Kernel
+    loss: Any
+    margin: Any
+    step_size: Any
+    update: Any
+    budget: Any
+    fit_intercept: bool
+    regularization: float
+    loss_weight: float
+    dated: bool = False  # whether it is known when each point came
+    averaged: bool = False  # whether the sum of all models is kept
+
+
+class Machine:
+    """Parts that learn.
+
+    Parameters
+    ----------
+    parts : Parts
+    n_features, n_outputs : int
+    dtype : numpy.dtype
+        Of rows and kernel values.
+    sparse : bool, default=False
+        Whether rows are sparse.
+    max_bytes : int, default=None
+        The most memory that it may take.
+    stores_gram : bool, default=True
+        Whether kernel values between points are kept where dropped points need them; otherwise
+        only where points are projected.
+    n_slots : int, default=None
+        How many points there is room for. None: as many as the budget allows, or a few where it
+        has no limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelstream as ks
+    >>> model = ks.KernelRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> machine = model.machine_
+    >>> machine.learn(np.array([[2.0]]), np.array([1.0]), np.ones(1))[0].loss.round(1)
+    array([0.5])
+    >>> machine.n_seen
+    3
+    """
+
+    def __init__(
+        self, parts: Parts, n_features: int, n_outputs: int, dtype: np.dtype,
+        sparse: bool = False, max_bytes: int | None = None, stores_gram: bool = True,
+        n_slots: int | None = None,
+    ):  # fmt: skip
+        self.parts = parts
+        self.model = _rules(parts)
+        self.limit: int | None = parts.budget.limit()
+        self.learns_from_streams = bool(parts.update.in_streams(parts.budget))
+        self._most_touched = _most_touched(parts)
+        self._declared = tuple(
+            _declaration(parts, self.model, dtype, sparse, touched, stores_gram)
+            for touched in (False, True)
+        )
+        n_slots = first_slots(self.limit) if n_slots is None else n_slots
+        declared = self._declared[_keeps_nonzeros(self._most_touched, n_outputs)]
+        sizes = _sizes(self._most_touched, n_outputs, n_slots)
+        kind = SparseStore if sparse else DenseStore
+        needed = n_bytes(declared, sizes) + kind.n_bytes(n_slots, n_features, dtype)
+        refuse_beyond(max_bytes, needed, "the model")
+        self.state: State = allocate(declared, sizes)
+        self.store: Store = kind(parts.kernel, n_slots, n_features, dtype)
+        self.gate = Gate()
+        self.scratch: dict[str, Any] = {}  # working memory of the loops, never saved
+        self._room: State | None = None  # the memory that `state` begins
+        self._undo: Undo | None = Undo()  # None: a copy that is thrown away if it fails
+
+    # --- sizes -----------------------------------------------------------------------------------
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel with all its numbers."""
+        return self.store.kernel
+
+    @property
+    def n_points(self) -> int:
+        """How many slots have been taken."""
+        return int(self.state.expansion.n_points[0])
+
+    @property
+    def n_outputs(self) -> int:
+        """How many scores a row gets."""
+        return len(self.state.intercept.b)
+
+    @property
+    def n_slots(self) -> int:
+        """How many points there is room for."""
+        return self.store.n_slots
+
+    @property
+    def n_features(self) -> int:
+        """How long a row is."""
+        return self.store.n_features
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of rows and kernel values."""
+        return self.store.dtype
+
+    @property
+    def declared(self) -> State:
+        """What each array of the state spans, as its part declared it."""
+        return self._declared[_keeps_nonzeros(self._most_touched, self.n_outputs)]
+
+    def sizes(self, n_outputs: int | None = None, n_slots: int | None = None) -> dict[str, int]:
+        """What the axes of the state's arrays stand for, now or with other numbers."""
+        return _sizes(
+            self._most_touched,
+            self.n_outputs if n_outputs is None else n_outputs,
+            self.n_slots if n_slots is None else n_slots,
+        )
+
+    # --- what a person can read ------------------------------------------------------------------
+
+    @property
+    def n_seen(self) -> int:
+        """How many rows were learned."""
+        return int(self.state.expansion.n_seen[0])
+
+    @property
+    def step_size(self) -> float:
+        """Where the step size eta is now."""
+        return float(self.state.step_size.eta[0])
+
+    @property
+    def n_capped(self) -> int:
+        """At how many rows a smaller step than eta was taken."""
+        return int(self.parts.update.n_capped(self.state.update) or 0)
+
+    @property
+    def drift_score(self) -> float:
+        """How far the step size has risen above its recent mean, as a logarithm."""
+        return float(self.state.drift.score[0])
+
+    @property
+    def margin(self) -> float:
+        """Where the margin is now."""
+        return float(self.state.margin.epsilon[0])
+
+    @property
+    def averaged_margin(self) -> float:
+        """The mean of the margins of all models so far, where their average is kept."""
+        return scoring.averaged_margin(self.state.expansion)
+
+    @property
+    def kept(self) -> np.ndarray:
+        """The slots that hold a point, in the order in which they are shown."""
+        return self.model.budget.kept_slots(self.state.budget, self.state.expansion)
+
+    @property
+    def truncation_error(self) -> float | None:
+        """A bound on the norm of what was dropped, where the budget keeps one."""
+        return self.parts.budget.truncation_error(self.state.budget)
+
+    def support(self) -> Any:
+        """The rows of the points."""
+        return self.store.stored(self.n_points)[self.kept]
+
+    def coefficients(self) -> np.ndarray:
+        """The coefficients alpha of the points, of shape (outputs, points)."""
+        return scoring.coefficients(self.state.expansion, self.n_outputs)[:, self.kept]
+
+    def intercept(self) -> np.ndarray:
+        """The intercepts, of shape (outputs,)."""
+        return self.state.intercept.b.copy()
+
+    # --- learning --------------------------------------------------------------------------------
+
+    def learn(
+        self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
+        keep_scores: bool = True, tile_rows: int | None = None,
+    ) -> list[Trail]:  # fmt: skip
+        """Learn the rows of X in order; return what happened at each.
+
+        A `BadRow` leaves the rows before it learned: `begin` first, then `roll_back`.
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (rows, features)
+        y, weight : ndarray of shape (rows,)
+        new_outputs : sequence of int, default=()
+            Rows at which another output begins to exist, in order. There is one trail up to each
+            of them, and one after the last.
+        keep_scores : bool, default=True
+            Whether trails keep every score, which takes memory.
+        tile_rows : int, default=None
+            How many rows share a matrix product: it changes the speed, not the result.
+
+        Returns
+        -------
+        list of Trail
+        """
+        X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
+        x = self.kernel.row_cache(X)
+        refuse_large(self.kernel, self.dtype, X, x)
+        refuse_extreme(y, weight)
+        loop, trails = LOOPS[self.parts.update.loop], []
+        ends, start = [*new_outputs, X.shape[0]], 0
+        for piece, end in enumerate(ends):
+            if piece > 0:
+                self.add_outputs(1)
+            if start == end:
+                continue
+            trail = new_trail(end - start, self.n_outputs if keep_scores else 0)
+            begin = start
+            while start < end:
+                stop = min(end, start + (tile_rows or self._tile_rows()))
+                self.make_room(stop - start)
+                rows, of_trail = slice(start, stop), slice(start - begin, stop - begin)
+                own = Trail(*(column[of_trail] for column in trail))
+                done = loop(self, X[rows], x[rows], y[rows], weight[rows], own)
+                if done < stop - start:
+                    raise BadRow(start + done, TOO_LARGE_A_STEP)
+                start = stop
+            trails.append(trail)
+        return trails
+
+    def learn_row(self, X: Any, y: float) -> None:
+        """Learn a block of one row: `learn` without what only longer blocks need."""
+        x = self._checked_row(X)
+        problem = extreme_target(y)
+        if problem is not None:
+            raise BadRow(0, problem)
+        if "row" not in self.scratch:
+            self.scratch["row"] = np.empty(1), np.ones(1), new_trail(1, 0)
+        target, weight, trail = self.scratch["row"]
+        target[0] = y
+        self.make_room(1)
+        if not LOOPS[self.parts.update.loop](self, X, x, target, weight, trail):
+            raise BadRow(0, TOO_LARGE_A_STEP)
+
+    def learns_in_one_call(self) -> bool:
+        """Whether `learn_row` changes the machine in a single call of compiled code.
+
+        Then nothing can interrupt it half way: there is room for the row, the code is compiled, and
+        the loop itself writes the row.
+        """
+        room = self.n_points < self.n_slots or self.limit is not None
+        is_ready = "learn" in self.scratch and not self.store.is_sparse
+        return room and is_ready and not self.parts.update.finishes
+
+    def fit(self, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any) -> tuple[int, float]:
+        """Fit a machine that has learned nothing by a solver that revisits its rows.
+
+        `orders` are the orders of the rows in each pass. Answers how many passes there were, and
+        by how much the conditions of the optimum are violated at the end, where that is known.
+        """
+        X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
+        refuse_large(self.kernel, self.dtype, X, self.kernel.row_cache(X))
+        refuse_extreme(y, weight)
+        solver = SOLVERS[self.parts.update.solver(self.parts.budget)]
+        return solver(self, X, y, weight, orders)
+
+    def finish(self) -> float:
+        """Finish what a stream has left open; the violation that is left."""
+        return FINISHERS[self.parts.update.loop](self)
+
+    def _as_rows(self, X: Any) -> Any:
+        return X if sparse.issparse(X) else as_argument(X, self.dtype)
+
+    def _tile_rows(self) -> int:
+        # The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
+        # poor matrix products. Measured, the two meet at a fifth. With many outputs the scores of a
+        # tile should still fit into the processor's cache.
+        return max(32, min(256, self.n_points // 5, _SCORES_OF_A_TILE // self.n_outputs))
+
+    # --- for the loops ---------------------------------------------------------------------------
+
+    def kernel_tile(self, X: Any, x: np.ndarray) -> np.ndarray:
+        """Kernel values of the points and of the rows themselves with each row, all finite."""
+        k = self.store.tile(self.n_points, X, x)
+        if not self.kernel.is_bounded_by_cache and not np.isfinite(k).all():
+            raise BadRow(0, f"{self.kernel!r} is not finite for it or for a row after it")
+        return k
+
+    def work(self) -> Work:
+        """Memory for one row at a time, kept until an output joins."""
+        work = self.scratch.get("work")
+        if work is None or len(work.active) != self.n_outputs:
+            n_functions = self.state.expansion.coef.shape[1]
+            work = self.scratch["work"] = new_work(self.n_outputs, n_functions, STAGED_ROWS)
+        return work
+
+    def changes(self) -> AllChanges:
+        """Where the loops mark what they write."""
+        if self._undo is None:
+            changes = self.scratch.get("changes")
+            if changes is None or len(changes.slots) != self.n_slots:
+                changes = self.scratch["changes"] = new_changes(self.n_slots)
+            return changes
+        return self._undo.changes_for(self.n_slots)
+
+    def call(self, name: str, function: Any, *arguments: Any) -> Any:
+        """Call compiled code whose arguments have the same types throughout a machine's life."""
+        if name not in self.scratch:
+            self.scratch[name] = entry_point(function, *arguments)
+        return self.scratch[name](*arguments)
+
+    # --- all or nothing --------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Be ready to undo whatever is learned from now on."""
+        if self._undo is not None:
+            self._undo.begin(self.state, self.declared, self.n_slots)
+            self.store.begin()
+
+    def commit(self) -> None:
+        """Keep what was learned since `begin`. A draft is a machine like any other from now on."""
+        if self._undo is None:
+            self._undo = Undo()
+        self._undo.commit()
+        self.store.end()
+
+    def roll_back(self) -> bool:
+        """Undo what was learned since `begin`; whether there was anything to undo."""
+        if self._undo is None:
+            return True  # this is a copy, which nobody will look at
+        if not self._undo.is_open:
+            return False
+        self.store.undo()
+        self.state, self.store.n_slots = self._undo.roll_back()
+        self.store.end()
+        self.scratch.pop("learn", None)  # a state that had grown may have been of another type
+        return True
+
+    def copy(self) -> "Machine":
+        """The same machine with arrays of its own; they share the working memory of learning."""
+        copy = object.__new__(Machine)
+        copy.__dict__.update(self.__dict__)
+        copy.state, copy.store = snapshot(self.state), self.store.copy(self.n_points)
+        copy.gate, copy._room, copy._undo = Gate(), None, Undo()
+        copy.scratch = dict(self.scratch)
+        return copy
+
+    def draft(self) -> "Machine":
+        """A copy that is thrown away if it fails to learn a block."""
+        return self.copy().as_draft()
+
+    def as_draft(self) -> "Machine":
+        """This machine, which nobody has seen yet: it is thrown away if it fails."""
+        self._undo = None
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.gate:
+            copy = {**self.copy().__dict__, "scratch": {}}
+        del copy["gate"], copy["_undo"]
+        return copy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, gate=Gate(), _undo=Undo())
+
+    # --- scoring ---------------------------------------------------------------------------------
+
+    def scores(self, X: Any, readout: str = "last") -> np.ndarray:
+        """The scores of every row, of shape (rows, outputs).
+
+        Parameters
+        ----------
+        X : ndarray or csr_array of shape (rows, features)
+        readout : {"last", "averaged", "voted"}, default="last"
+            What predicts; the others must have been kept from the first row on.
+
+        Returns
+        -------
+        ndarray of shape (rows, outputs)
+        """
+        result = np.empty((X.shape[0], self.n_outputs))
+        x, read = self.kernel.row_cache(X), READOUTS[readout]
+        refuse_large(self.kernel, self.dtype, X, x)
+        expansion, b = self.state.expansion, self.state.intercept.b
+        for start in range(0, X.shape[0], _PREDICT_ROWS):
+            rows = slice(start, start + _PREDICT_ROWS)
+            piece = X[rows]
+            block = np.empty((self.n_points, piece.shape[0]), self.dtype)
+            self.store.block(self.n_points, piece, x[rows], block)
+            result[rows] = read(expansion, b, block)
+        return result
+
+    def score_row(self, X: Any) -> np.ndarray:
+        """The scores of a block of one row, of shape (outputs,)."""
+        n, x = self.n_points, self._checked_row(X)
+        block = np.empty((n, 1), self.dtype)  # of its own: other threads may predict too
+        self.store.block(n, X, x, block)
+        return scoring.scores(self.state.expansion, self.state.intercept.b, block)[0]
+
+    def knows(self, readout: str) -> bool:
+        """Whether what a readout needs has been kept from the first row on."""
+        kept = {"averaged": self.parts.averaged, "voted": self.parts.dated}
+        return kept.get(readout, True)
+
+    def _checked_row(self, X: Any) -> np.ndarray:
+        """The row cache of one row, checked without the cost of checking a block."""
+        x = self.kernel.row_cache(X)
+        if not self.kernel.magnitude(x)[0] <= largest_kernel(self.dtype):
+            refuse_large(self.kernel, self.dtype, X, x)
+        return x
+
+    # --- growing ---------------------------------------------------------------------------------
+
+    def add_outputs(self, n: int) -> None:
+        """Give the model n more outputs, all zero.
+
+        There is room for as many again, so that outputs that come one by one are not all copied
+        each time.
+        """
+        n_old, wanted = self.n_outputs, self.n_outputs + n
+        if _keeps_nonzeros(self._most_touched, wanted) and self.declared is self._declared[0]:
+            self._keep_nonzeros(wanted)
+            return
+        # What undoes a block, or makes room for points, leaves a state that lies elsewhere.
+        if self._room is None or self.state.intercept.b.base is not self._room.intercept.b:
+            self._room = None
+        if self._room is None or len(self._room.intercept.b) < wanted:
+            self._room = resize(self.state, self.declared, self.sizes(n_outputs=2 * wanted))
+        self.state = first_outputs(self._room, self.declared, wanted, n_old)
+
+    def _keep_nonzeros(self, n_outputs: int) -> None:
+        """Grow to so many outputs that a point keeps only the coefficients that its row touched."""
+        sizes = self.sizes(n_outputs=n_outputs)
+        larger = allocate(self._declared[1], sizes)
+        old, average = self.state.expansion, self.parts.averaged
+        coef, past, output = only_nonzeros(
+            old.coef, old.average.past if average else None, sizes["lines"]
+        )
+        moved = {"expansion.coef": coef, "expansion.outputs.output": output}
+        if past is not None:
+            moved["expansion.average.past"] = past
+        known = {**dict(state_arrays(self.state)), **moved}
+        for name, array in state_arrays(larger):
+            saved = known[name]
+            array[tuple(slice(n) for n in saved.shape)] = saved
+        self.state, self._room = larger, None
+        self.scratch.pop("learn", None)  # which was compiled for the other kind of expansion
+
+    def make_room(self, n: int) -> None:
+        """Make sure that n more points fit, where there is no limit."""
+        wanted = self.n_points + n
+        if self.limit is None and wanted > self.n_slots:
+            n_before, n_slots = self.n_slots, max(wanted, 2 * self.n_slots)
+            self.resize_slots(n_slots)
+            if n_before <= _MANY_SLOTS < n_slots:
+                self._warn_of_size(max(n, self.n_points))
+
+    def _warn_of_size(self, n_points: int) -> None:
+        """Say that a dictionary becomes large, where there is one."""
+        if self.parts.budget.is_dictionary:
+            megabytes = n_bytes(self.declared, self.sizes()) / 2**20
+            warnings.warn(
+                f"the dictionary has grown to {n_points:,} points and may take {megabytes:,.0f} MB "
+                "before it grows again: it has no limit, and memory and time grow with its square. "
+                "Give it a size, budget=Independent(tolerance, size=512), or a larger tolerance, "
+                "or scale the rows.",
+                stacklevel=2,
+            )
+
+    def resize_slots(self, n_slots: int) -> None:
+        """Change the number of slots to a larger one."""
+        self.store.grow(n_slots)
+        self.state = resize(self.state, self.declared, self.sizes(n_slots=n_slots))
+        self._room = None
+
+    def widen(self, n_features: int) -> None:
+        """Give rows more features, which are zero in all that was learned; or take those away."""
+        self.store.widen(n_features)
+
+    # --- to and from arrays ----------------------------------------------------------------------
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All that the machine knows, as arrays by name; of slots, those that have been taken."""
+        n = self.n_points
+        arrays = {"row_cache": self.store.row_cache[:n]}
+        rows = self.store.stored(n)
+        if self.store.is_sparse:
+            arrays["points.data"] = rows.data
+            arrays["points.indices"] = rows.indices.astype(np.int64)
+            arrays["points.indptr"] = rows.indptr.astype(np.int64)
+        else:
+            arrays["points"] = rows
+        walk = zip(state_arrays(self.state), state_fields(self.declared), strict=True)
+        for (name, array), (_, field) in walk:
+            arrays[name] = array[_taken(field, array.shape, n)]
+        return arrays
+
+    def fill(self, arrays: dict[str, np.ndarray], computes_gram: bool = False) -> None:
+        """Take over what `to_arrays` gave, checked; arrays that older files lack stay as they are.
+
+        `computes_gram`: kernel values between points are not there, and computed from the rows.
+
+        Raises
+        ------
+        ValueError
+            If an array makes no sense. The machine is then of no use.
+        """
+        walk = zip(state_arrays(self.state), state_fields(self.declared), strict=True)
+        for (name, array), (_, field) in walk:
+            if name not in arrays and (field.later or (computes_gram and name == "gram.gram")):
+                continue
+            saved = arrays[name]
+            if saved.ndim != array.ndim:
+                raise ValueError(f"{name} has {saved.ndim} axes")
+            n = max((m for m, a in zip(saved.shape, field.axes, strict=False) if a == "points"),
+                    default=0)  # fmt: skip
+            array[_taken(field, array.shape, n)] = saved
+        check_values(self.state, self.declared, self.sizes())
+        self._fill_rows(arrays)
+        if computes_gram:
+            n = self.n_points
+            for _, array in state_arrays(self.state.gram):
+                array[:n, :n] = self.kernel(self.store.stored(n))
+
+    def _fill_rows(self, arrays: dict[str, np.ndarray]) -> None:
+        n, shape = self.n_points, (self.n_points, self.n_features)
+        if self.store.is_sparse:
+            pieces = [arrays[f"points.{name}"].copy() for name in ("data", "indices", "indptr")]
+            rows = sparse.csr_array(tuple(pieces), shape=(len(pieces[2]) - 1, self.n_features))
+            rows.check_format(full_check=True)
+        else:
+            rows = arrays["points"]
+        if rows.shape != shape or n > self.n_slots:
+            raise ValueError(f"there are {rows.shape} points of {n}")
+        if rows.dtype != self.dtype:
+            raise ValueError(f"the points are of type {rows.dtype}, not {self.dtype}")
+        with np.errstate(over="ignore", invalid="ignore"):
+            expected = self.kernel.row_cache(rows)
+            refuse_large(self.kernel, self.dtype, rows, expected)
+            cache = arrays.get("row_cache", expected)
+            if cache.dtype != self.dtype or cache.shape != (n,):
+                raise ValueError(f"the row cache is of type {cache.dtype} and shape {cache.shape}")
+            if not np.allclose(cache, expected, rtol=1e-3, atol=1e-30):
+                raise ValueError("the row cache is not that of the points")
+        self.store.restore(rows, cache.copy())
+
+
+def _taken(field: Field, shape: tuple[int, ...], n_points: int) -> tuple[slice, ...]:
+    """The part of an array that belongs to slots that have been taken."""
+    axes = field.axes or ("one",)
+    return tuple(
+        slice(n_points if axis == "points" else size)
+        for axis, size in zip(axes, shape, strict=True)
+    )
+
+
+def _rules(parts: Parts) -> Model:
+    parts.step_size.check_use(
+        parts.fit_intercept and parts.update.has_intercept_step, parts.margin.has_step_size()
+    )
+    step_rule = parts.step_size.to_rule()
+    return Model(
+        loss=parts.loss,
+        margin=parts.margin.to_rule(step_rule.initial),
+        step_size=step_rule,
+        update=parts.update.to_rule(),
+        budget=parts.budget.to_rule(),
+        intercept=Intercept(parts.fit_intercept, step_rule.initial).to_rule(),
+        regularization=float(parts.regularization),
+        loss_weight=float(parts.loss_weight),
+    )
+
+
+def _declaration(
+    parts: Parts, model: Model, dtype: np.dtype, is_sparse: bool, touched: bool, stores_gram: bool
+) -> State:
+    """What each part remembers."""
+    first_step = model.step_size.initial
+    gram: Any = Uncorrected()
+    if stores_gram and corrects_norms(parts, model):
+        gram = StoredGram(Field(("points", "points"), 0.0, dtype))
+    return State(
+        expansion=expansion_fields(
+            model.step_size.is_traced(), touched, parts.dated, parts.averaged
+        ),
+        step_size=parts.step_size.state(),
+        margin=parts.margin.state(first_step),
+        intercept=Intercept(parts.fit_intercept, first_step).state(),
+        budget=parts.budget.state(),
+        update=parts.update.state(model.margin.initial, not is_sparse and parts.kernel.compiles()),
+        gram=gram,
+        drift=drift_fields(first_step),
+    )
+
+
+def first_slots(limit: int | None, n_points: int = 0) -> int:
+    """How many points a model has room for as it begins with n points; `limit` is its budget's."""
+    if limit is not None:
+        return limit
+    return _FIRST_SLOTS if n_points <= _FIRST_SLOTS else max(n_points, 2 * _FIRST_SLOTS)
+
+
+def refuse_beyond(max_bytes: int | None, needed: int, what: str) -> None:
+    """Refuse to take more memory than is allowed, before any is taken."""
+    if max_bytes is not None and needed > max_bytes:
+        raise MemoryError(
+            f"{what} would take {needed:,} bytes; max_bytes is {max_bytes:,}. If you trust where "
+            "it comes from, allow more."
+        )
+
+
+def corrects_norms(parts: Parts, model: Model) -> bool:
+    """Whether ||f||^2 and <f, v> are kept true when a point is dropped.
+
+    They enter by the update itself, which forgets nothing; or multiplied by c, where the step size
+    keeps a trace, which forgets by its decay. Budgets that project keep them true anyway.
+    """
+    if parts.budget.projects:
+        return False
+    if parts.update.uses_norm:
+        return bool(parts.budget.keeps_gram(1.0))
+    if not model.step_size.is_traced() or model.regularization == 0.0:
+        return False
+    return bool(parts.budget.keeps_gram(float(model.step_size.trace_decay())))
+
+
+def _most_touched(parts: Parts) -> int | None:
+    """How many outputs a row can touch; None where it may be all, or where more may follow."""
+    if parts.update.touches_all() or parts.budget.projects:
+        return None
+    n = int(parts.loss.n_touched())
+    return None if n < 0 else n
+
+
+def _keeps_nonzeros(most_touched: int | None, n_outputs: int) -> bool:
+    """Whether a point keeps only the coefficients that its row touched: where that pays."""
+    return most_touched is not None and n_outputs >= _MANY_OUTPUTS and 4 * most_touched <= n_outputs
+
+
+def _sizes(most_touched: int | None, n_outputs: int, n_slots: int) -> dict[str, int]:
+    lines = n_outputs
+    if most_touched is not None and _keeps_nonzeros(most_touched, n_outputs):
+        lines = most_touched
+    return {"outputs": n_outputs, "points": n_slots, "lines": lines}

@@ -1,0 +1,86 @@
+"""Undoing a block that failed half way, at the cost of what the block changed."""
+
+import numpy as np
+
+from kernelstream.expansion import AllChanges
+from kernelstream.learner.state import State, arrays, copy_into, fields, snapshot
+
+__all__ = ["Undo", "new_changes"]
+
+
+class Undo:
+    """The state of a machine as it was when its last block began.
+
+    A copy of the state is kept from block to block, and brought up to date when the next one
+    begins: only the slots that were written since then are copied (`AllChanges`, which the loops
+    mark), and whatever is no array over slots, which is little.
+    """
+
+    def __init__(self) -> None:
+        self._saved: State | None = None
+        self._of: State | None = None
+        self._pairs: list[tuple[np.ndarray, np.ndarray, list[tuple[slice, ...]]]] = []
+        self._n_slots = 0
+        self.changes = new_changes(0)
+        self.is_open = False
+
+    def changes_for(self, n_slots: int) -> AllChanges:
+        """Where to mark what is written, of so many slots."""
+        if len(self.changes.slots) != n_slots:  # then the state has grown, and is another one
+            self.changes = new_changes(n_slots)
+        return self.changes
+
+    def begin(self, state: State, declared: State, n_slots: int) -> None:
+        """Be ready to go back to the state as it is now."""
+        self.changes_for(n_slots)
+        if self._of is not state or self.changes.everything[0]:
+            self._save_all(state, declared)
+        else:
+            slots = np.flatnonzero(self.changes.slots)
+            for old, new, places in self._pairs:
+                if not places:
+                    old[...] = new
+                elif slots.size:
+                    for place in places:
+                        old[(*place, slots)] = new[(*place, slots)]
+        self._of, self._n_slots = state, n_slots
+        self.changes.slots[:] = False
+        self.changes.everything[0] = False
+        self.is_open = True
+
+    def _save_all(self, state: State, declared: State) -> None:
+        if self._saved is not None and _same_shapes(self._saved, state):
+            copy_into(self._saved, state)
+        else:
+            self._saved = snapshot(state)
+        # every array with its copy, and where its axes over slots are
+        walk = zip(arrays(self._saved), arrays(state), fields(declared), strict=True)
+        self._pairs = [
+            (
+                old,
+                new,
+                [(slice(None),) * i for i, axis in enumerate(field.axes) if axis == "points"],
+            )
+            for (_, old), (_, new), (_, field) in walk
+        ]
+
+    def commit(self) -> None:
+        """The block is learned: there is no way back."""
+        self.is_open = False  # a single step, which nothing can interrupt
+
+    def roll_back(self) -> tuple[State, int]:
+        """The state, and the number of slots, as they were when the block began."""
+        assert self._of is not None
+        assert self._saved is not None
+        copy_into(self._of, self._saved)
+        self.is_open = False
+        return self._of, self._n_slots
+
+
+def new_changes(n_slots: int) -> AllChanges:
+    """A record of changes, with nothing in it."""
+    return AllChanges(np.zeros(n_slots, np.bool_), np.zeros(1, np.bool_))
+
+
+def _same_shapes(one: State, other: State) -> bool:
+    return [a.shape for _, a in arrays(one)] == [a.shape for _, a in arrays(other)]

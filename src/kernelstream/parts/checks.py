@@ -1,0 +1,55 @@
+"""Checks of parameters: each error names the parameter, its value and the remedy."""
+
+import math
+from numbers import Integral, Real
+from typing import Any
+
+__all__ = ["integer_at_least", "number", "one_of"]
+
+
+def number(
+    name: str, value: Any, *, above: float | None = None, at_least: float | None = None,
+    below: float | None = None, at_most: float | None = None,
+) -> float:  # fmt: skip
+    """`value` as a float, or an error that names the parameter, the value and the remedy."""
+    limits = [
+        f"{word} {limit:g}"
+        for word, limit in (
+            ("greater than", above), ("at least", at_least),
+            ("less than", below), ("at most", at_most),
+        )
+        if limit is not None
+    ]  # fmt: skip
+    remedy = "give a finite number" + (" " + " and ".join(limits) if limits else "")
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise TypeError(f"{name}={value!r} is not a number: {remedy}.")
+    value = float(value)
+    in_range = (
+        math.isfinite(value)
+        and (above is None or value > above)
+        and (at_least is None or value >= at_least)
+        and (below is None or value < below)
+        and (at_most is None or value <= at_most)
+    )
+    if not in_range:
+        raise ValueError(f"{name}={value!r} is out of range: {remedy}.")
+    return value
+
+
+def integer_at_least(name: str, value: Any, least: int) -> int:
+    """`value` as an int not below `least`, or an error that says so."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name}={value!r} is not an integer: give one of at least {least}.")
+    if value < least:
+        raise ValueError(f"{name}={value!r} is out of range: give an integer of at least {least}.")
+    return int(value)
+
+
+def one_of(name: str, value: Any, choices: list[str]) -> str:
+    """`value` if it is among `choices`, or an error that lists them."""
+    listed = ", ".join(repr(c) for c in choices)
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={value!r} is not a name: choose one of {listed}.")
+    if value not in choices:
+        raise ValueError(f"{name}={value!r} is unknown: choose one of {listed}.")
+    return value

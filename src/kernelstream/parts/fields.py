@@ -1,0 +1,37 @@
+"""How a part declares the arrays that it remembers."""
+
+import math
+from typing import Any, NamedTuple
+
+__all__ = ["LARGEST_NUMBER", "LARGEST_SQUARE", "SLACK", "Field"]
+
+# Where two outcomes differ by less than this, relative to the numbers compared, the decision goes
+# the documented way. BLAS rounds a row in a tile differently from the row alone (about 1e-14);
+# without slack that rounding would choose between them.
+SLACK = 1e-12
+
+# What learning may leave in a model, and so what a file may hold. Coefficients stay below 1e60, or
+# 1e110 where points are projected, and are divided by a scalar of at least 1e-60; times a kernel
+# value (1e100) they are still numbers. Their squares, and one over a distance squared, are larger.
+LARGEST_NUMBER = 1e180
+LARGEST_SQUARE = 1e300
+
+
+class Field(NamedTuple):
+    """One array of a part's state.
+
+    `axes` names the sizes of the model that the array spans: "outputs", "points" (the slots),
+    "points_and_one", "lines" (the coefficients that a point keeps), "functions" (f, or f and its
+    trace), "scale". An array without axes holds one number. `fill` is the value of entries that
+    nothing has written yet. `below` names the size that integers stay below; `least` and `largest`
+    are what other numbers stay within; a file must respect them. `later`: the first files did not
+    have the array, and their models are as if nothing had been written into it.
+    """
+
+    axes: tuple[str, ...]
+    fill: float | int
+    dtype: Any = float
+    below: str | None = None
+    least: float = -math.inf
+    largest: float = LARGEST_NUMBER
+    later: bool = False

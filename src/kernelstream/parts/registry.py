@@ -1,0 +1,101 @@
+"""Which parts there are: one decorator registers any of them.
+
+Files name parts by their class, so that names are unique over all kinds. Whatever lists parts (the
+command line, the documentation's tables, the contract tests) walks this registry.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
+from kernelstream.parts.checks import one_of
+
+__all__ = ["Entry", "all_parts", "as_part", "by_name", "discover", "make", "named", "names", "part"]
+
+PartClass = TypeVar("PartClass", bound=type)
+
+
+class Entry(NamedTuple):
+    """A part: its kind, the names by which users may ask for it, and its class."""
+
+    kind: str
+    names: tuple[str, ...]
+    cls: type
+
+
+_ENTRIES: dict[str, Entry] = {}
+
+
+def part(kind: str, *names: str) -> Callable[[PartClass], PartClass]:
+    """Class decorator: register a part, "kernel", "budget" and so on.
+
+    Parameters
+    ----------
+    kind : str
+        The package that it belongs to, in the singular.
+    *names : str
+        What a user may write in place of the object, such as "rbf".
+
+    Examples
+    --------
+    >>> from kernelstream.parts import names
+    >>> "rbf" in names("kernel")
+    True
+    """
+
+    def register(cls: PartClass) -> PartClass:
+        known = _ENTRIES.get(cls.__name__)
+        if known is not None and _source(known.cls) != _source(cls):
+            raise ValueError(
+                f"there are two parts of the name {cls.__name__}, in {known.cls.__module__} and "
+                f"{cls.__module__}: files name parts, so give one of them another name."
+            )
+        _ENTRIES[cls.__name__] = Entry(kind, names, cls)
+        return cls
+
+    return register
+
+
+def _source(cls: type) -> tuple[str, str]:
+    return cls.__module__, cls.__qualname__
+
+
+def all_parts(kind: str | None = None) -> list[Entry]:
+    """Every registered part, or those of one kind."""
+    return [entry for entry in _ENTRIES.values() if kind in (None, entry.kind)]
+
+
+def names(kind: str) -> list[str]:
+    """The names by which users may ask for parts of a kind."""
+    return list(dict.fromkeys(name for entry in all_parts(kind) for name in entry.names))
+
+
+def by_name(kind: str, name: str) -> Any:
+    """The class of a part that has a name."""
+    return next(entry.cls for entry in all_parts(kind) if name in entry.names)
+
+
+def named(class_name: str) -> type | None:
+    """The part of a class's name, as files give it; None where there is none."""
+    entry = _ENTRIES.get(class_name)
+    return None if entry is None else entry.cls
+
+
+def make(class_name: str, **params: Any) -> Any:
+    """A part by its class's name: how one kind of part asks for one of another kind."""
+    return _ENTRIES[class_name].cls(**params)
+
+
+def as_part(kind: str, parameter: str, value: Any, base: type) -> Any:
+    """A part from its name or itself, checked."""
+    if isinstance(value, base):
+        value.check()  # type: ignore[attr-defined]
+        return value
+    return by_name(kind, one_of(parameter, value, names(kind)))()
+
+
+def discover(package: str, path: Iterable[str]) -> None:
+    """Import every module of a package, so that each part in it registers itself."""
+    for module in pkgutil.iter_modules(path):
+        importlib.import_module(f"{package}.{module.name}")

@@ -1,0 +1,95 @@
+"""What step sizes share."""
+
+from typing import Any, NamedTuple, Protocol
+
+from kernelstream.parts import Part
+
+__all__ = ["Proposal", "StepSize", "StepSizeRule"]
+
+
+class Proposal(NamedTuple):
+    """The step that a rule wants to take at a row, and what it would remember of the row."""
+
+    eta: float
+    correlation: float  # <g, v>: the slope of the objective in log eta
+    mean_loss: float  # over the last rows
+    objective: float  # that, and the regularizer
+    unit: float  # in which slopes are measured
+
+
+class StepSizeRule(Protocol):
+    """What a step size's rule answers.
+
+    One rule serves every parameter of a model. f asks by `propose`, before anything is written, and
+    tells by `accept` what was done. Each intercept, and the margin, keep an eta and a trace of
+    their own, and ask by `next_step`.
+    """
+
+    def propose(self, step_state, n_seen, loss, regularizer, correlation):
+        """The `Proposal` for f at a row, from the row's loss and <g, v>."""
+        raise NotImplementedError
+
+    def accept(self, step_state, proposal, taken, capped, has_gradient):
+        """The update took a step, a smaller one than proposed where it was `capped`."""
+        raise NotImplementedError
+
+    def next_step(self, first, eta, felt, n_seen, slope):
+        """The next step of a parameter that began at `first` and is at `eta`; (33), (51), (57)."""
+        raise NotImplementedError
+
+    def next_felt(self, felt, correlation, objective):
+        """How much the objective depends on a parameter's step size, after one more row."""
+        return felt
+
+    def remembered_step(self, first, before, eta, taken):
+        """What is kept of a step of which only a part was taken."""
+        return eta
+
+    def largest(self):
+        """The largest step that there can be."""
+        return self.initial
+
+    def of_intercept(self):
+        """The rule of the intercepts' own step sizes."""
+        return self
+
+    def of_margin(self):
+        """The rule of the margin's own step size."""
+        return self
+
+    def is_traced(self):
+        """Whether there is a trace v."""
+        return False
+
+    def trace_decay(self):
+        """lambda, by which the trace decays."""
+        return 0.0
+
+
+class StepSize(Part):
+    """Base of the step sizes. Each declares its own state record, with `eta` among it."""
+
+    initial: float
+    is_constant = False
+
+    def check_use(self, by_intercept: bool, by_margin: bool) -> None:
+        """Refuse parameters for step sizes that a model does not have."""
+
+    def for_model(self, regularization: float, with_distance: bool) -> "StepSize":
+        """The same with all its numbers, where some depend on the model.
+
+        `with_distance`: the loss has the units of a distance between labels.
+        """
+        return self
+
+    def for_task(self, task: str) -> "StepSize":
+        """The same as it suits a task, where a user gave only its name."""
+        return self
+
+    def state(self) -> Any:
+        """The record of what it remembers, as `Field`s."""
+        raise TypeError(f"{type(self).__name__} must say what it remembers.")
+
+    def to_rule(self) -> Any:
+        """The compiled rule, of `StepSizeRule`."""
+        raise TypeError(f"{type(self).__name__} must say its rule.")

@@ -1,0 +1,116 @@
+"""What stores share."""
+
+import math
+from typing import Any, Protocol
+
+import numpy as np
+from numba.extending import register_jitable
+from scipy import sparse
+
+from kernelstream.kernels import Kernel
+
+__all__ = ["STAGED_ROWS", "Memory", "Store", "as_sparse_rows", "write_row"]
+
+# Rows that are being learned stand behind the points for a moment, so that one matrix product gives
+# the kernel values of both with each of them.
+STAGED_ROWS = 512
+
+
+class Store(Protocol):
+    """What is asked of a store. `x` is always the kernel's row cache of the rows X."""
+
+    kernel: Kernel
+    is_sparse: bool
+    n_slots: int
+    rows: Any  # (slots, features)
+    row_cache: np.ndarray  # of the points
+    memory: "Memory"
+    n_features: int
+    dtype: np.dtype
+
+    def tile(self, n_points: int, X: Any, x: np.ndarray) -> np.ndarray:
+        """k(points, X) and below it k(X, X), of the first n points."""
+        ...
+
+    def block(self, n_points: int, X: Any, x: np.ndarray, out: np.ndarray) -> None:
+        """Write k(points, X) of the first n points into `out`."""
+        ...
+
+    def writer(self, X: Any, x: np.ndarray) -> Any:
+        """What the loop is given to write rows of X as points: a rule with `write_points`."""
+        ...
+
+    def write(self, trail: Any, done: int, X: Any, x: np.ndarray) -> None:
+        """Write rows that became points, where the loop could not."""
+        ...
+
+    def replace(self, slots: np.ndarray, X: Any, x: np.ndarray) -> None:
+        """Put rows into slots, each of which is named once."""
+        ...
+
+    def begin(self) -> None:
+        """From now on, remember what is overwritten."""
+        ...
+
+    def end(self) -> None:
+        """Nobody will undo anything."""
+        ...
+
+    def undo(self) -> None:
+        """Take back what was written since `begin`."""
+        ...
+
+    def grow(self, n_slots: int) -> None:
+        """Make room for more points."""
+        ...
+
+    def widen(self, n_features: int) -> None:
+        """Give every row more features, which are zero, or take such features away."""
+        ...
+
+    def stored(self, n_points: int) -> Any:
+        """A copy of the rows of the first n points."""
+        ...
+
+    def restore(self, rows: Any, row_cache: np.ndarray) -> None:
+        """Take rows as the first points."""
+        ...
+
+    def copy(self, n_points: int) -> "Store":
+        """A copy with the first n points and nothing else."""
+        ...
+
+
+class Memory:
+    """Arrays that nobody keeps, lent by name: fresh pages for every tile would cost more."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def lend(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
+        """An array for as long as nobody asks for the same name again."""
+        size = math.prod(shape)
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size, dtype)
+        return self._arrays[name][:size].reshape(shape)
+
+
+def as_sparse_rows(X: Any, dtype: Any = None) -> sparse.csr_array:
+    """X as sparse rows with sorted indices and without duplicates; never changes X."""
+    rows = sparse.csr_array(X, dtype=dtype)
+    if not rows.has_canonical_format:
+        rows = rows.copy() if sparse.issparse(X) else rows
+        rows.sum_duplicates()
+    return rows
+
+
+@register_jitable
+def write_row(rows, slot, partner, share, x):
+    """Put the row x into a slot of `rows`, and merge points; below zero there is nothing to do."""
+    if partner >= 0:  # becomes a point between itself and what goes
+        for j in range(x.shape[0]):
+            goes = x[j] if slot < 0 else rows[slot, j]
+            rows[partner, j] = share * goes + (1.0 - share) * rows[partner, j]
+    if slot >= 0:
+        for j in range(x.shape[0]):
+            rows[slot, j] = x[j]

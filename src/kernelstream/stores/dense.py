@@ -1,0 +1,181 @@
+"""Points whose rows are dense."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.compiled import compiled
+from kernelstream.kernels import Kernel
+from kernelstream.parts import rule
+from kernelstream.stores.base import STAGED_ROWS, Memory, write_row
+
+__all__ = ["DenseStore"]
+
+
+@rule
+class Slots(NamedTuple):
+    """The slots of dense points, as the loop is given them: it writes a tile's new points itself.
+
+    Coefficients and rows thus change in one call of compiled code, which no signal interrupts.
+    """
+
+    rows: Any  # (slots, features)
+    row_cache: Any  # (slots,)
+    X: Any  # the tile's rows
+    x: Any  # and their row cache
+    old_slots: Any  # what was overwritten, in order; or empty, where nobody asks
+    old_rows: Any
+    old_cache: Any
+
+    def write_points(self, trail, done):
+        """Put rows into their slots and merge points, in order."""
+        _write_points(self, trail, done)
+
+
+@compiled
+def _write_points(slots, trail, done):
+    n_kept, n_features = 0, slots.rows.shape[1]
+    for i in range(done):
+        slot, partner = trail.slot[i], trail.partner[i]
+        if slots.old_slots.shape[0] > 0:
+            for changed in (partner, slot):
+                if changed >= 0:
+                    slots.old_slots[n_kept] = changed
+                    for j in range(n_features):
+                        slots.old_rows[n_kept, j] = slots.rows[changed, j]
+                    slots.old_cache[n_kept] = slots.row_cache[changed]
+                    n_kept += 1
+        write_row(slots.rows, slot, partner, trail.share[i], slots.X[i])
+        if slot >= 0:
+            slots.row_cache[slot] = slots.x[i]
+        if partner >= 0:
+            total = 0.0
+            for j in range(n_features):
+                total += slots.rows[partner, j] * slots.rows[partner, j]
+            slots.row_cache[partner] = total  # kernels that can merge need the squared norm
+
+
+class DenseStore:
+    """Slots that hold rows. Rows are written here and nowhere else."""
+
+    is_sparse = False
+
+    def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
+        self.kernel = kernel
+        self.n_slots = n_slots
+        self.rows = np.zeros((n_slots + STAGED_ROWS, n_features), dtype=dtype)
+        self.row_cache = np.zeros(n_slots + STAGED_ROWS, dtype=dtype)
+        self.journal: list[tuple[np.ndarray, ...]] | None = None  # what was overwritten, if asked
+        self.memory = Memory()
+        self._write_block = kernel.prepared(dtype)
+        self._nothing = self._room_for(0)
+
+    @property
+    def n_features(self) -> int:
+        """How long a row is."""
+        return self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of rows and kernel values."""
+        return self.rows.dtype
+
+    @staticmethod
+    def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
+        """How much memory points of this size take, with the rows that are being learned."""
+        return (n_slots + STAGED_ROWS) * (n_features + 1) * dtype.itemsize
+
+    def stored(self, n_points: int) -> np.ndarray:
+        """A copy of the rows of the first n points."""
+        return self.rows[:n_points].copy()
+
+    def restore(self, rows: np.ndarray, row_cache: np.ndarray) -> None:
+        """Take rows as the first points."""
+        self.rows[: len(rows)], self.row_cache[: len(rows)] = rows, row_cache
+
+    def copy(self, n_points: int) -> "DenseStore":
+        """A copy with the first n points and nothing else."""
+        copy = DenseStore(self.kernel, self.n_slots, self.n_features, self.dtype)
+        copy.restore(self.rows[:n_points], self.row_cache[:n_points])
+        copy.memory = self.memory
+        return copy
+
+    def grow(self, n_slots: int) -> None:
+        """Make room for more points."""
+        rows = np.zeros((n_slots + STAGED_ROWS, self.n_features), self.dtype)
+        row_cache = np.zeros(n_slots + STAGED_ROWS, self.dtype)
+        rows[: len(self.rows)], row_cache[: len(self.row_cache)] = self.rows, self.row_cache
+        # only now, so that an interrupt leaves the points whole
+        self.rows, self.row_cache, self.n_slots = rows, row_cache, n_slots
+
+    def widen(self, n_features: int) -> None:
+        """Give every row more features, which are zero, or take such features away.
+
+        The row cache stays as it is.
+        """
+        rows = np.zeros((len(self.rows), n_features), self.dtype)
+        common = min(n_features, self.n_features)
+        rows[:, :common] = self.rows[:, :common]
+        self.rows = rows
+        self._nothing = self._room_for(0)
+
+    def writer(self, X: np.ndarray, x: np.ndarray) -> Slots:
+        """What the loop needs to write rows of X as points."""
+        if self.journal is None:
+            old = self._nothing
+        else:  # a row may overwrite two points: that of its slot, and the one that is merged
+            old = self._room_for(2 * len(X))
+            self.journal.append(old)  # before anything is overwritten
+        return Slots(self.rows, self.row_cache, X, x, *old)
+
+    def _room_for(self, n: int) -> tuple[np.ndarray, ...]:
+        """Arrays for n overwritten points: their slots, rows and row cache."""
+        return np.full(n, -1), np.empty((n, self.n_features), self.dtype), np.empty(n, self.dtype)
+
+    def write(self, trail: Any, done: int, X: np.ndarray, x: np.ndarray) -> None:
+        """Nothing: the loop has written the rows, see `Slots`."""
+
+    def replace(self, slots: np.ndarray, X: np.ndarray, x: np.ndarray) -> None:
+        """Put rows into slots, each of which is named once."""
+        if self.journal is not None:
+            self.journal.append((slots, self.rows[slots], self.row_cache[slots]))
+        self.rows[slots], self.row_cache[slots] = X, x
+
+    def begin(self) -> None:
+        """From now on, remember what is overwritten."""
+        self.journal = []
+
+    def end(self) -> None:
+        """Nobody will undo anything."""
+        self.journal = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_write_block": None, "memory": Memory(), "journal": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _write_block=state["kernel"].prepared(state["rows"].dtype))
+
+    def undo(self) -> None:
+        """Take back what was written since the journal began."""
+        for slots, rows, row_cache in reversed(self.journal or []):
+            for i in reversed(np.flatnonzero(slots >= 0)):  # the oldest entry of a slot comes last
+                self.rows[slots[i]], self.row_cache[slots[i]] = rows[i], row_cache[i]
+
+    def block(self, n_points: int, X: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+        """Write k(points, X) into `out`."""
+        self._write_block(self.rows[:n_points], X, self.row_cache[:n_points], x, out)
+
+    def tile(self, n_points: int, X: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """k(points, X) and below it k(X, X)."""
+        end = n_points + len(X)
+        block = self.memory.lend("block", (end, len(X)), self.dtype)
+        diagonal = self.kernel.diagonal(x)
+        if len(X) == 1 and diagonal is not None:
+            self.block(n_points, X, x, block[:n_points])
+            block[n_points] = diagonal
+            return block
+        self.rows[n_points:end], self.row_cache[n_points:end] = X, x
+        self.block(end, X, x, block)
+        if diagonal is not None:  # exactly, whatever rounding made of it
+            block[n_points:].reshape(-1)[:: len(X) + 1] = diagonal
+        return block

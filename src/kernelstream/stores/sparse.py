@@ -1,0 +1,138 @@
+"""Points whose rows are sparse."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from kernelstream.kernels import Kernel
+from kernelstream.parts import rule
+from kernelstream.stores.base import Memory
+
+__all__ = ["SparseStore"]
+
+
+@rule
+class NoSlots(NamedTuple):
+    """What the loop is given where it cannot write rows itself."""
+
+    def write_points(self, trail, done):
+        """Nothing: `SparseStore.write` does it."""
+        return
+
+
+_NO_SLOTS = NoSlots()
+
+
+class SparseStore:
+    """Slots whose rows are sparse. A change makes a new matrix, so that undoing is easy."""
+
+    is_sparse = True
+
+    def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
+        self.kernel = kernel
+        self.n_slots = n_slots
+        self.rows = sparse.csr_array((0, n_features), dtype=dtype)
+        self.row_cache = np.zeros(0, dtype=dtype)
+        self.journal: list[tuple[Any, ...]] | None = None
+        self.memory = Memory()
+        self._write_block = kernel.prepared(dtype)
+
+    @property
+    def n_features(self) -> int:
+        """How long a row is."""
+        return self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of rows and kernel values."""
+        return self.rows.dtype
+
+    @staticmethod
+    def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
+        """How much memory points of this size take: a place for every feature (`blocks`)."""
+        return 4 * n_features
+
+    def stored(self, n_points: int) -> sparse.csr_array:
+        """A copy of the rows of the first n points."""
+        return self.rows[:n_points].copy()
+
+    def restore(self, rows: sparse.csr_array, row_cache: np.ndarray) -> None:
+        """Take rows as the first points."""
+        self.rows, self.row_cache = rows, row_cache
+
+    def copy(self, n_points: int) -> "SparseStore":
+        """A copy with the first n points and nothing else."""
+        copy = SparseStore(self.kernel, self.n_slots, self.n_features, self.dtype)
+        copy.restore(self.stored(n_points), self.row_cache[:n_points].copy())
+        copy.memory = self.memory
+        return copy
+
+    def grow(self, n_slots: int) -> None:
+        """Make room for more points."""
+        self.n_slots = n_slots
+
+    def widen(self, n_features: int) -> None:
+        """Give every row more features, which are zero, or take such features away."""
+        rows = self.rows
+        pieces = rows.data, rows.indices, rows.indptr
+        self.rows = sparse.csr_array(pieces, shape=(rows.shape[0], n_features))
+
+    def writer(self, X: sparse.csr_array, x: np.ndarray) -> NoSlots:
+        """What the loop is given in place of dense slots."""
+        return _NO_SLOTS
+
+    def write(self, trail: Any, done: int, X: sparse.csr_array, x: np.ndarray) -> None:
+        """Put the rows that became points into their slots, in order."""
+        self.replace(trail.slot[:done], X, x)
+
+    def replace(self, slots: np.ndarray, X: sparse.csr_array, x: np.ndarray) -> None:
+        """Put rows into slots, in order; below zero there is nothing to do."""
+        if self.journal is not None:
+            self.journal.append((self.rows, self.row_cache))
+        came = np.flatnonzero(slots >= 0)
+        if not came.size:
+            return
+        n = self.rows.shape[0]
+        source = np.arange(max(n, slots.max() + 1))
+        for i in came:  # a later row may take the place of an earlier one
+            source[slots[i]] = n + i
+        self.rows = sparse.vstack([self.rows, X], format="csr")[source]
+        self.row_cache = np.concatenate([self.row_cache, x])[source]
+
+    def begin(self) -> None:
+        """From now on, remember what is overwritten."""
+        self.journal = []
+
+    def end(self) -> None:
+        """Nobody will undo anything."""
+        self.journal = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_write_block": None, "memory": Memory(), "journal": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _write_block=state["kernel"].prepared(state["rows"].dtype))
+
+    def undo(self) -> None:
+        """Take back what was written since the journal began."""
+        if self.journal:
+            self.rows, self.row_cache = self.journal[0]
+
+    def block(self, n_points: int, X: sparse.csr_array, x: np.ndarray, out: Any) -> None:
+        """Write k(points, X) into `out`."""
+        rows, own = self.rows, self.row_cache
+        if rows.shape[0] > n_points:  # points have gone
+            rows, own = rows[:n_points], own[:n_points]
+        self._write_block(rows, X, own, x, out)
+
+    def tile(self, n_points: int, X: sparse.csr_array, x: np.ndarray) -> Any:
+        """k(points, X) and below it k(X, X)."""
+        shape = n_points + X.shape[0], X.shape[0]
+        block = self.memory.lend("block", shape, self.dtype)
+        self.block(n_points, X, x, block[:n_points])
+        self._write_block(X, X, x, x, block[n_points:])
+        diagonal = self.kernel.diagonal(x)
+        if diagonal is not None:  # exactly, whatever rounding made of it
+            block[n_points:].reshape(-1)[:: X.shape[0] + 1] = diagonal
+        return block

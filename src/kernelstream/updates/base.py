@@ -1,0 +1,146 @@
+"""What updates share: the numbers of a row, the answer, and the base of the public classes."""
+
+import math
+from typing import Any, NamedTuple, Protocol
+
+from kernelstream.parts import Choice, Part, Unused, rule
+
+__all__ = [
+    "OWN_STEP", "Decay", "Move", "Nothing", "Row", "Update", "UpdateRule", "check_classic",
+]  # fmt: skip
+
+OWN_STEP = Unused("its steps have a length of their own, so leave it out")
+
+
+class Row(NamedTuple):
+    """What an update knows of the current row. Arrays have one number per output."""
+
+    y: Any
+    margin: Any
+    weight: Any  # of the loss: C times the row's own
+    k_xx: Any
+    f: Any  # scores of f, without intercept
+    v: Any  # scores of its trace
+    b: Any  # intercept
+    b_trace: Any
+    xi: Any  # gradient at f, weighted
+    chi: Any  # curvature at f times the decayed slope of the scores, weighted
+    rho: Any  # a bound on the curvature, weighted
+    norm2: Any  # ||f||^2
+    scores: Any  # f + b
+    n_seen: Any
+
+
+class Move(NamedTuple):
+    """What an update writes, one number per output."""
+
+    alpha: Any  # coefficients of the new point in f
+    beta: Any  # and in v
+    xi: Any  # gradient that moves the intercept, weighted
+    chi: Any  # how that gradient follows the step size, weighted
+    slope: Any  # working memory
+    dual: Any  # what the loss's `proximal` leaves for its `follow`
+
+
+class Decay(NamedTuple):
+    """What becomes of the old f and v: ``f <- keep f``, ``v <- keep_v v + cross f``."""
+
+    eta: Any  # the step that was taken
+    keep: Any
+    keep_v: Any
+    cross: Any
+
+
+class UpdateRule(Protocol):
+    """What an update's rule answers, in the loop over the rows of a tile."""
+
+    def largest_step(self, model, row, with_intercept):
+        """The largest step that is safe at this row."""
+        return math.inf
+
+    def move(self, model, row, eta, with_intercept, out):
+        """Write the new point's coefficients into `out`; answer the `Decay` of the rest."""
+        raise NotImplementedError
+
+    def largest_intercept_move(self, model, row):
+        """How far an intercept can move at most."""
+        return 0.0
+
+    def move_intercept(self, model, intercept_state, row, out, eta, proposal):
+        """Move the intercepts; answer whether a step was cut."""
+        return False
+
+    def note_capped(self, update_state):
+        """A step was cut at this row."""
+        return
+
+
+@rule
+class Nothing(NamedTuple):
+    """The state of an update that remembers nothing."""
+
+
+class Update(Part):
+    """Base of the updates."""
+
+    loop = "expansion"  # which loop learns by it (`kernelstream.learner.loops`)
+    uses_norm = False  # whether it looks at ||f||, which must then stay true
+    has_intercept_step = False  # whether intercepts have step sizes of their own
+    intercept_in_kernel = False  # whether an intercept is a part of f, by the kernel
+    keeps_coefficients = False  # whether old ones stay as they are, without regularization
+    finishes = False  # has something left to do after a stream, which `finish` does
+    keeps_sum = True  # whether the sum of all models can be kept: old coefficients only shrink
+    fits_targets = False  # whether it minimizes squared errors, so that covariances are known
+
+    def touches_all(self) -> bool:
+        """Whether a row may give a coefficient to outputs that the loss's gradient leaves alone."""
+        return False
+
+    def solver(self, budget: Any) -> str | None:
+        """The solver by which `fit` revisits rows, each having a coefficient of its own."""
+        return None
+
+    def in_streams(self, budget: Any) -> bool:
+        """Whether it learns from a stream."""
+        return True
+
+    def unused(self, all_rows: bool) -> dict[str, Unused]:
+        """Parameters that would change nothing, by name; `all_rows`: each has a coefficient."""
+        return {}
+
+    def own_kernel(self, kernel: Any, fit_intercept: bool) -> Any:
+        """The kernel that it works with where the user chose this one."""
+        return kernel
+
+    def own_margin(self, single_output: bool) -> Any:
+        """The margin that it brings; None: the user's."""
+        return None
+
+    def own_regularization(self) -> float | None:
+        """The regularization that it needs; None: the user's."""
+        return None
+
+    def state(self, first_margin: float, compiles: bool) -> Any:
+        """The record of what it remembers, as `Field`s.
+
+        `compiles`: compiled code can compute kernel values between rows.
+        """
+        return Nothing()
+
+    def n_capped(self, state: Any) -> Any:
+        """At how many rows a step was cut, of one model or of many; None where none ever is."""
+        return None
+
+    def to_rule(self) -> Any:
+        """The compiled rule, of `UpdateRule`."""
+        raise TypeError(f"{type(self).__name__} must say its rule.")
+
+
+def check_classic(update: Update, choice: Choice, only_loss: str) -> None:
+    """Refuse what the perceptron's family and solvers of the batch problem do not go with."""
+    if choice.task != "classification" or choice.structured:
+        raise ValueError(f"update={update!r} is for classification, with plain labels.")
+    if choice.loss.name != only_loss:
+        raise ValueError(
+            f"update={update!r} goes with loss={only_loss!r}, not with {choice.loss.name!r}."
+        )

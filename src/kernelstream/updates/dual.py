@@ -1,0 +1,393 @@
+"""Updates of all coefficients at once, over a dictionary: equations of the SOG-SVR paper (2002)."""
+
+from typing import Any, NamedTuple, Protocol
+
+from numba.extending import register_jitable
+
+from kernelstream.compiled import compiled
+from kernelstream.parts import SLACK, Choice, Field, Unused, make, number, one_of, part, rule
+from kernelstream.updates.base import Update
+
+__all__ = ["Dual", "DualRule", "with_constant"]
+
+_LARGEST_STEP = 1e60
+
+
+class NewtonState(NamedTuple):
+    """What Newton's direction remembers."""
+
+    values: Any  # (outputs, points): f at the points, K beta
+    covariance: Any  # (points, points): (C A^T A + c K^-1)^-1
+
+
+class GradientState(NamedTuple):
+    """What the paper's direction remembers."""
+
+    values: Any  # (outputs, points): f at the points, K beta
+    covariance: Any  # (points, points): (A^T A)^-1
+    products: Any  # (points, points): A^T A
+    moments: Any  # (outputs, points): A^T y
+    ones: Any  # (points,): A^T e
+    star: Any  # (outputs, points): alpha*, where there is a box
+    plain: Any  # (outputs, points): alpha
+
+
+class DualRule(Protocol):
+    """What a dual update's rule answers, in the loop over a dictionary.
+
+    `dual` is the update's own record; `a` is a row as a combination of the n points.
+    """
+
+    def is_newton(self):
+        """Whether it goes to the minimum over all rows so far."""
+        raise NotImplementedError
+
+    def score_of_row(self, dual, expansion, tile, i, k, a, n):
+        """The score of row i by output k."""
+        raise NotImplementedError
+
+    def add_to_value(self, dual, expansion, tile, i, k, a, m, slot):
+        """Add to f at the new point in `slot` what point m tells of it."""
+        raise NotImplementedError
+
+    def learn_targets(self, model, state, row, a, n, slot, share, gain, told, memory, both):
+        """Move values or coefficients after row `row`, whose P has been updated by share gain^T."""
+        raise NotImplementedError
+
+    def settle(self, expansion, inverse, dual):
+        """Coefficients from values, at the end of a tile."""
+        return
+
+
+@rule(defaults=DualRule)
+class NewtonRule(NamedTuple):
+    """To the minimum over all rows so far, by recursive least squares."""
+
+    def is_newton(self):
+        return True
+
+    def score_of_row(self, dual, expansion, tile, i, k, a, n):
+        total = 0.0
+        for m in range(n):
+            total += a[m] * dual.values[k, m]
+        return total
+
+    def add_to_value(self, dual, expansion, tile, i, k, a, m, slot):
+        # coefficients are (K + ridge I)^-1 values, so that f(x) = k . beta is a . values
+        dual.values[k, slot] += a[m] * dual.values[k, m]
+
+    def learn_targets(self, model, state, row, a, n, slot, share, gain, told, memory, both):
+        dual = state.update
+        for k in range(row.target.shape[0]):
+            error = row.target[k]
+            for m in range(n):
+                error -= a[m] * dual.values[k, m]
+            for m in range(n):
+                dual.values[k, m] += share[m] * error
+        if slot >= 0 and model.regularization > 0.0:
+            pin(dual.covariance, n, slot, share, gain, told)
+
+    def settle(self, expansion, inverse, dual):
+        settle_values(expansion, inverse, dual)
+
+
+@rule(defaults=DualRule)
+class GradientRule(NamedTuple):
+    """One step along ``A^T (y - f)`` (4.12)."""
+
+    step: float  # zero: the best one
+    box: float  # zero: none
+
+    def is_newton(self):
+        return False
+
+    def score_of_row(self, dual, expansion, tile, i, k, a, n):
+        total = 0.0
+        for m in range(n):
+            total += expansion.coef[k, 0, m] * tile.k[m, i]
+        return total
+
+    def add_to_value(self, dual, expansion, tile, i, k, a, m, slot):
+        dual.values[k, slot] += tile.k[m, i] * expansion.coef[k, 0, m]  # values are K beta
+
+    def learn_targets(self, model, state, row, a, n, slot, share, gain, told, memory, both):
+        dual, expansion = state.update, state.expansion
+        take(dual, n, a, row.weight, row.target)
+        epsilon = state.margin.epsilon[0]
+        for k in range(row.target.shape[0]):
+            if n == 1 and slot == 0:
+                begin(expansion, dual, k, row.target[k], row.k_xx, self.box)
+            else:
+                ascend(
+                    self,
+                    expansion,
+                    state.budget.gram,
+                    dual,
+                    n,
+                    k,
+                    memory,
+                    both,
+                    epsilon,
+                    share,
+                    gain,
+                )
+
+
+@register_jitable
+def pin(covariance, n, slot, share, gain, told):
+    """A new point's own row leaves 1 / (1 + told) of its line of P.
+
+    What `share` would take away is nearly all of it where the point was free: the difference would
+    be rounding.
+    """
+    left = 1.0 / (1.0 + told)
+    for m in range(n):
+        if m != slot:
+            covariance[slot, m] *= left
+            covariance[m, slot] *= left
+    covariance[slot, slot] *= left
+    share[slot] = 0.0
+    gain[slot] = 0.0
+
+
+@register_jitable
+def begin(expansion, dual, k, target, k_xx, box):
+    """The first point takes all of its target (table 2).
+
+    The table prints alpha = min(0, -y / k), by which f would be twice a positive target and none of
+    a negative one; with max, f(x) = y.
+    """
+    beta = target / k_xx
+    if box > 0.0:  # (4.22)
+        dual.star[k, 0] = min(max(beta, 0.0), box)
+        dual.plain[k, 0] = min(max(-beta, 0.0), box)
+        beta = dual.star[k, 0] - dual.plain[k, 0]
+    expansion.coef[k, 0, 0] = beta
+    dual.values[k, 0] = beta * k_xx
+
+
+@register_jitable
+def take(dual, n, a, weight, target):
+    """Let a row into A^T A, A^T y and A^T e."""
+    for m in range(n):
+        dual.ones[m] += weight * a[m]
+        for j in range(n):
+            dual.products[m, j] += weight * a[m] * a[j]
+        for k in range(target.shape[0]):
+            dual.moments[k, m] += weight * a[m] * target[k]
+
+
+@register_jitable
+def ascend(update, expansion, gram, dual, n, k, g, both, epsilon, share, gain):
+    """One step along g = A^T (y - f) (4.12), of output k; f at the points follows, K times it."""
+    for m in range(n):
+        g[m] = dual.moments[k, m]
+        for j in range(n):
+            g[m] -= dual.products[m, j] * dual.values[k, j]
+    step = 2.0 * update.step  # alpha* and alpha both move by eta
+    if update.box > 0.0:
+        move_both(update, gram, dual, n, k, g, both, epsilon, share, gain)
+        step = 1.0
+    elif step == 0.0:
+        slope, bend = 0.0, 0.0
+        for m in range(n):
+            for j in range(n):
+                slope += g[m] * (dual.covariance[m, j] - share[m] * gain[j]) * g[j]
+                bend += g[m] * gram[m, j] * g[j]
+        step = slope / bend if bend > 0.0 else 0.0
+    for m in range(n):
+        if g[m] != 0.0:
+            expansion.coef[k, 0, m] += step * g[m]
+            for j in range(n):
+                dual.values[k, j] += step * g[m] * gram[m, j]
+
+
+@register_jitable
+def move_both(update, gram, dual, n, k, g, both, epsilon, share, gain):
+    """Move alpha* and alpha inside their box (4.22); g becomes the change of their difference."""
+    to, rise, box = both[:2], both[2:], update.box
+    rise[:, :n] = 0.0
+    slope, bend = 0.0, 0.0
+    for m in range(n):  # (4.12), by which the reduced dual (4.18) rises with the slope (4.20)
+        to[0, m] = g[m] - epsilon * dual.ones[m]
+        to[1, m] = -g[m] - epsilon * dual.ones[m]
+    for m in range(n):
+        for j in range(n):
+            p = dual.covariance[m, j] - share[m] * gain[j]
+            rise[0, m] += p * to[0, j]
+            rise[1, m] += p * to[1, j]
+            bend += 4.0 * g[m] * gram[m, j] * g[j]
+        slope += to[0, m] * rise[0, m] + to[1, m] * rise[1, m]
+    step, best = update.step, update.step == 0.0
+    if best:  # (g^T P g + epsilon^2 1^T P 1) / 2 g^T K g, where 1 is A^T e
+        step = slope / bend if slope < _LARGEST_STEP * bend else _LARGEST_STEP
+    for m in range(n):
+        to[0, m] = min(max(dual.star[k, m] + step * to[0, m], -box), box) - dual.star[k, m]
+        to[1, m] = min(max(dual.plain[k, m] + step * to[1, m], -box), box) - dual.plain[k, m]
+    kept = share_in_box(gram, n, to, rise) if best else 1.0
+    for m in range(n):
+        dual.star[k, m] = min(max(dual.star[k, m] + kept * to[0, m], -box), box)
+        dual.plain[k, m] = min(max(dual.plain[k, m] + kept * to[1, m], -box), box)
+        g[m] = kept * (to[0, m] - to[1, m])
+
+
+@register_jitable
+def share_in_box(gram, n, to, rise):
+    """How much of a step to take that the box has bent: all of it, if the dual rises to its end."""
+    slope, bend = 0.0, 0.0
+    for m in range(n):
+        slope += to[0, m] * rise[0, m] + to[1, m] * rise[1, m]
+        for j in range(n):
+            bend += (to[0, m] - to[1, m]) * gram[m, j] * (to[0, j] - to[1, j])
+    if slope <= 0.0:
+        return 0.0
+    return 1.0 if slope >= bend * (1.0 - SLACK) else slope / bend
+
+
+@compiled
+def settle_values(expansion, inverse, dual):
+    """Coefficients K^-1 values, and ||f||^2, from f at the points."""
+    n = expansion.n_points[0]
+    expansion.scale[0] = 1.0
+    expansion.size2[:n] = 0.0
+    expansion.norm2[0] = 0.0
+    for k in range(dual.values.shape[0]):
+        for m in range(n):
+            total = 0.0
+            for j in range(n):
+                total += inverse[m, j] * dual.values[k, j]
+            expansion.coef[k, 0, m] = total
+            expansion.size2[m] += total * total
+            expansion.norm2[0] += total * dual.values[k, m]
+    expansion.norm2[0] = max(expansion.norm2[0], 0.0)
+
+
+def with_constant(kernel: Any) -> Any:
+    """The kernel with an intercept in it (2.7), unless it has one already."""
+    return kernel if kernel.has_constant else make("Homogenized", kernel=kernel, offset=1.0)
+
+
+@part("update")
+class Dual(Update):
+    """Updates of all coefficients at once, over a dictionary of points (SOG-SVR and beyond).
+
+    For regression, and for classification as regression on the labels. With the budget
+    `Independent`, which says what rows join the dictionary, the others are combinations a of it.
+    With A the matrix of these, f is fitted to **all** rows so far in O(m^2) a row, m the size of
+    the dictionary. With ``budget=None``, in `fit`, every row has a coefficient of its own (SVRseq,
+    table 1). An intercept is part of f: ``fit_intercept=True`` adds one to the kernel, and
+    `kernels.Homogenized` says how much (2.7).
+
+    Where `Independent` has a size, "newton" lets a row that is independent take the place of the
+    point whose loss changes f least, and forgets what only that point told; "gradient" projects
+    such a row.
+
+    It fits squared errors, whatever the `loss` is called; margin, nu and step size have nothing to
+    say, nor do C and the regularization along the gradient. Parameters that would change nothing
+    are refused.
+
+    Parameters
+    ----------
+    direction : {"newton", "gradient"}, default="newton"
+        "newton" goes to the minimum of ``C/2 sum (y - f)^2 + c/2 ||f||^2`` over the dictionary at
+        every row (recursive least squares): one pass is enough. "gradient" is the paper's own rule
+        (4.12), one step along ``A^T (y - f)``, from table 2's first point on, which takes all of
+        its target; there a row of weight w counts as w rows.
+    step : float or None, default=None
+        Of "gradient": eta. None: the best step along the gradient, ``g^T P g / g^T K g`` with
+        ``P = (A^T A)^-1``.
+    box : float or None, default=None
+        Of "gradient": keep every entry of alpha* and alpha between -box and box (4.22); epsilon is
+        the margin. The best step is then that of both, ``(g^T P g + epsilon^2 1^T P 1) / g^T K g``
+        with ``1 = A^T e``, and where the box cuts it, as much of what remains as helps.
+
+    References
+    ----------
+    Engel, Mannor, Meir: Sparse Online Greedy Support Vector Regression. ECML 2002.
+
+    Examples
+    --------
+    >>> from kernelstream.updates import Dual
+    >>> Dual()
+    Dual(box=None, direction='newton', step=None)
+    """
+
+    loop = "dictionary"
+    intercept_in_kernel = True
+    keeps_sum = False
+    fits_targets = True
+
+    def __init__(
+        self, direction: str = "newton", step: float | None = None, box: float | None = None
+    ):
+        self.direction = direction
+        self.step = step
+        self.box = box
+        self.check()
+
+    def check(self) -> None:
+        newton = one_of("direction", self.direction, ["newton", "gradient"]) == "newton"
+        for name, value in (("step", self.step), ("box", self.box)):
+            if value is not None:
+                number(name, value, above=0)
+                if newton:
+                    raise ValueError(f"{name}={value!r} goes with direction='gradient' only.")
+
+    def check_with(self, choice: Choice) -> None:
+        budget = choice.budget
+        if not (budget.is_dictionary or budget.keeps_all):
+            raise ValueError(
+                f"update={self!r} works on a dictionary, budget=Independent(...), or, in fit, on "
+                f"all rows, budget=None; not with {budget!r}."
+            )
+        if budget.keeps_all and choice.task != "regression":
+            raise ValueError(f"update={self!r} with budget=None (SVRseq) is for regression.")
+        if choice.task == "novelty" or choice.structured:
+            raise ValueError(f"update={self!r} is for regression, and for plain labels.")
+
+    def solver(self, budget: Any) -> str | None:
+        return "svrseq" if budget.keeps_all else None
+
+    def in_streams(self, budget: Any) -> bool:
+        return not budget.keeps_all
+
+    def own_kernel(self, kernel: Any, fit_intercept: bool) -> Any:
+        return with_constant(kernel) if fit_intercept else kernel
+
+    def touches_all(self) -> bool:
+        return True
+
+    def unused(self, all_rows: bool) -> dict[str, Unused]:
+        step = Unused("give update=Dual('gradient', step=...)")
+        fixed = Unused("there is no margin to adapt, so leave it out")
+        if all_rows:
+            loss = Unused("use loss='epsilon_insensitive'", ("epsilon_insensitive",))
+            box = Unused("with budget=None the box is C / regularization, so set these")
+            return {"loss": loss, "nu": fixed, "step_size": step, "update__box": box}
+        loss = Unused("it fits squared errors, so leave it out", ("squared_error",))
+        if self.direction == "newton":
+            margin = Unused("squared errors have none, so leave it out")
+            own_step = Unused("it goes to the minimum at every row, so leave it out")
+            return {"loss": loss, "margin": margin, "nu": fixed, "step_size": own_step}
+        weight = Unused("the paper's rule has a box in its place, Dual('gradient', box=...)")
+        found = {"nu": fixed, "step_size": step, "C": weight, "regularization": weight}
+        if self.box is not None:
+            return {"loss": Unused(loss.remedy, ("epsilon_insensitive",)), **found}
+        margin = Unused("epsilon cancels unless there is a box, Dual('gradient', box=...)")
+        return {"loss": loss, "margin": margin, **found}
+
+    def state(self, first_margin: float, compiles: bool) -> Any:
+        lines, square = Field(("outputs", "points"), 0.0), Field(("points", "points"), 0.0)
+        if self.direction == "newton":
+            return NewtonState(values=lines, covariance=square)
+        return GradientState(
+            values=lines, covariance=square, products=square, moments=lines,
+            ones=Field(("points",), 0.0), star=lines._replace(later=True),
+            plain=lines._replace(later=True),
+        )  # fmt: skip
+
+    def to_rule(self) -> Any:
+        self.check()
+        if self.direction == "newton":
+            return NewtonRule()
+        return GradientRule(float(self.step or 0.0), float(self.box or 0.0))
