@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import kernelstream as ks
-from kernelstream.backends import cpu, fleet
-from kernelstream.learner import lasvm
+from kernelstream.fleet import records
+from kernelstream.learner import machine
 
 settings.register_profile(
     "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow],
@@ -22,7 +22,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 @pytest.fixture
 def without_compiler(monkeypatch):
     """Learn by the same lines as plain Python: for few rows that takes less time than compiling."""
-    for module in (cpu, fleet, lasvm):
+    for module in (machine, records):
         monkeypatch.setattr(module, "entry_point", lambda function, *_: function.py_func)
 
 

@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 import kernelstream as ks
 from kernelstream import persistence
-from kernelstream.backends import cpu
 from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut
 from kernelstream.estimators.files import from_bytes
-from kernelstream.learner import predict
 from kernelstream.learner.learn import learn_tile
-from kernelstream.learner.model import build
+from kernelstream.learner.machine import Machine
 from kernelstream.learner.reference import Reference
 
 from .contracts.combinations import Combination, problem
@@ -25,14 +23,14 @@ TEST = np.random.default_rng(99).normal(size=(12, 3))
 
 
 def averaging(parts, n_outputs, interpreted=True):
-    learner = build(replace(parts, averaged=True), 3, n_outputs, np.dtype(float))
+    learner = Machine(replace(parts, averaged=True), 3, n_outputs, np.dtype(float))
     if interpreted:
         learner.scratch["learn"] = learn_tile.py_func
     return learner
 
 
 def averages(learner, X=TEST):
-    return cpu.scores(learner, X, predict.averaged)
+    return learner.scores(X, "averaged")
 
 
 @settings(max_examples=150)
@@ -45,7 +43,7 @@ def test_any_tile_matches_the_reference(combination, seed, tile_rows):
     for row in zip(X, y, weight, strict=True):
         reference.learn(*row)
     learner = averaging(parts, combination.n_outputs)
-    cpu.learn(learner, X, y, weight, tile_rows)
+    learner.learn(X, y, weight, tile_rows=tile_rows)
     expected = reference.average(TEST)
     np.testing.assert_allclose(
         averages(learner), expected, rtol=1e-9, atol=1e-9 * max(1, np.abs(expected).max())
@@ -57,16 +55,16 @@ def brute_force(learner, X, y, weight, test=TEST):
     owners, sums, b, n = {}, {}, 0.0, 0
     for i in range(len(X)):
         rows = slice(i, i + 1)
-        trail = cpu.learn(learner, X[rows], y[rows], weight[rows], 1)
+        trail = learner.learn(X[rows], y[rows], weight[rows], tile_rows=1)[0]
         if weight[i] == 0:
             continue
         if trail.slot[0] >= 0:
             owners[int(trail.slot[0])] = i
-        for slot, alpha in enumerate(predict.coefficients(learner.state).T):
+        for slot, alpha in enumerate(learner.coefficients().T):
             sums[owners[slot]] = sums.get(owners[slot], 0.0) + alpha
         b, n = b + learner.state.intercept.b, n + 1
     left = [owners[slot] for slot in range(learner.n_points)]
-    block = learner.points.kernel(test, X[left])
+    block = learner.kernel(test, X[left])
     return (block @ np.array([sums[i] for i in left]) + b) / n
 
 
@@ -89,7 +87,7 @@ def test_compiled_it_is_the_mean_of_all_models(combination):
         learner = averaging(parts, n_outputs, interpreted=False)
         for start in range(0, 400, size):
             rows = slice(start, start + size)
-            cpu.learn(learner, X[rows], y[rows], weight[rows], 64)
+            learner.learn(X[rows], y[rows], weight[rows], tile_rows=64)
         np.testing.assert_allclose(averages(learner), expected, rtol=1e-9, atol=1e-9)
 
 
@@ -103,7 +101,7 @@ def test_a_long_life_loses_no_digits(regularization):
     rows = problem(combination, 12_000, seed=6)
     expected = brute_force(averaging(combination.parts(), 1, interpreted=False), *rows)
     learner = averaging(combination.parts(), 1, interpreted=False)
-    cpu.learn(learner, *rows, 256)
+    learner.learn(*rows, tile_rows=256)
     np.testing.assert_allclose(averages(learner), expected, rtol=1e-9, atol=1e-12)
 
 
@@ -117,10 +115,10 @@ def test_where_only_nonzeros_are_kept(monkeypatch, loss, budget):
     reference = Reference(parts, 3, n_outputs)
     for row in zip(X, y, weight, strict=True):
         reference.learn(*row)
-    monkeypatch.setattr("kernelstream.learner.model._MANY_OUTPUTS", 16)
+    monkeypatch.setattr("kernelstream.learner.machine._MANY_OUTPUTS", 16)
     learner = averaging(parts, n_outputs)
     assert len(learner.state.expansion.past) < n_outputs
-    cpu.learn(learner, X, y, weight, 13)
+    learner.learn(X, y, weight, tile_rows=13)
     np.testing.assert_allclose(averages(learner), reference.average(TEST), rtol=1e-9, atol=1e-12)
 
 
@@ -214,10 +212,10 @@ def test_a_late_class_was_zero_before():
     total = np.zeros((len(TEST), 3))
     for i in range(150):
         plain.partial_fit(X[i : i + 1], y[i : i + 1])
-        scores = plain._scores(TEST)[0]
+        scores = plain.label_scores(TEST)
         total[:, : scores.shape[1]] += scores
     model.partial_fit(X[:37], y[:37]).partial_fit(X[37:], y[37:])
-    np.testing.assert_allclose(model._scores(TEST)[0], total / 150, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model.label_scores(TEST), total / 150, rtol=1e-9, atol=1e-9)
 
 
 def test_averages_pay_where_steps_stay_large():
@@ -239,7 +237,7 @@ def test_averages_pay_where_steps_stay_large():
 
 
 def test_without_it_no_array_is_larger():
-    learner = build(Combination(("regression", "huber", "one")).parts(), 3, 1, np.dtype(float))
+    learner = Machine(Combination(("regression", "huber", "one")).parts(), 3, 1, np.dtype(float))
     for name in ("past", "p_sum", "b_sum", "margin_sum"):
         assert getattr(learner.state.expansion, name).size == 0
 
@@ -250,11 +248,11 @@ def test_files_from_before_the_sum_was_kept():
     y = (SIGNAL > 0).astype(int)
     model = ks.make("averaged-perceptron", "classifier", gamma=0.5).partial_fit(X, y)
     dated = ks.make("voted-perceptron", "classifier", gamma=0.5).partial_fit(X, y)
-    header, arrays = persistence.from_bytes(model._to_bytes())
+    header, arrays = persistence.from_bytes(model.to_bytes())
     header.pop("arrays", None)
     later = ("past", "p_sum", "b_sum", "margin_sum")
     kept = {name: a for name, a in arrays.items() if name.split(".")[-1] not in later}
-    kept["expansion.born"] = dated._learner.state.expansion.born[: dated.n_support_]
+    kept["expansion.born"] = dated.machine_.state.expansion.born[: dated.n_support_]
     old = from_bytes(persistence.to_bytes(header, kept))
     np.testing.assert_allclose(old.decision_function(TEST), model.decision_function(TEST))
     for one in (old, model):
@@ -308,7 +306,7 @@ def test_it_must_be_chosen_before_the_first_row():
 def test_a_refused_row_leaves_the_sum_as_it_was(budget):
     model = ks.KernelRegressor(gamma=0.5, budget=budget, predictor="averaged")
     model.partial_fit(X[:40], SIGNAL[:40])
-    before = model._to_bytes()
+    before = model.to_bytes()
     with pytest.raises(ValueError, match="row 3 was refused"):
         model.partial_fit(X[40:50], np.where(np.arange(10) == 3, 1e100, 0.0))
-    assert model._to_bytes() == before
+    assert model.to_bytes() == before

@@ -89,7 +89,7 @@ def test_risk_while_the_target_moves(update, schedule, angle):
         model.partial_fit(X[:1], y[:1], classes=[-1, 1], sample_weight=[0])
         risk = 0.0
         for x, label in zip(X, y, strict=True):
-            norm2 = float(model._learner.state.expansion.norm2[0])
+            norm2 = float(model.machine_.state.expansion.norm2[0])
             assert norm2 <= (1 + 1e-9) * U**2
             score = model.decision_function(x[None])[0]
             risk += 0.5 * c * norm2 + C * max(0.0, 1 - label * score)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
-from kernelstream.backends import cpu
-from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbounded, best_share
+from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbounded
+from kernelstream.budgets.merging import best_share
+from kernelstream.learner.loops import LOOPS
 from kernelstream.step_sizes import SMD, Constant
 
 RBF = ks.kernels.RBF(gamma=1 / 128)
@@ -53,7 +54,7 @@ def test_the_inverse_stays_healthy_over_many_replacements():
         gamma=0.3, budget=LeastLoss(20), step_size=Constant(0.5), regularization=0.1, margin=5.0
     )
     model.partial_fit(X, y, classes=[0, 1])
-    state = model._learner.state.budget
+    state = model.machine_.state.budget
     assert state.replaced[0] > 100_000
     gram = model.kernel_(model.support_vectors_)
     np.testing.assert_allclose(state.gram, gram, rtol=1e-10, atol=1e-12)
@@ -74,11 +75,12 @@ def test_norms_are_exact_after_every_projection(update, budget):
     )
     for x, label in zip(X, y, strict=True):
         model.learn_one(x, label)
-    learner = model._learner
-    from kernelstream.learner.predict import coefficients, trace_coefficients
+    learner = model.machine_
+    from kernelstream.expansion.scoring import trace_coefficients
 
     gram = model.kernel_(model.support_vectors_)
-    alpha, beta = coefficients(learner.state), trace_coefficients(learner.state)
+    alpha = learner.coefficients()
+    beta = trace_coefficients(learner.state.expansion, learner.n_outputs)
     norm2 = np.sum(alpha * (alpha @ gram))
     assert learner.state.expansion.norm2[0] == pytest.approx(norm2, rel=1e-8)
     assert learner.state.expansion.pi[0] == pytest.approx(np.sum(alpha * (beta @ gram)), rel=1e-7)
@@ -139,8 +141,8 @@ def test_files_undo_and_late_classes_with_every_budget(tmp_path, monkeypatch, ta
     model = ks.make("svmd", task, budget=budget, update=update).partial_fit(X[:60], y[:60])
     model.save(tmp_path / "model.ks")
     twin = ks.load(tmp_path / "model.ks")
-    before = model._to_bytes()
-    whole, tiles = cpu._learn_rows, []
+    before = model.to_bytes()
+    whole, tiles = LOOPS["expansion"], []
 
     def second_tile_fails(*arguments):
         tiles.append(arguments)
@@ -149,13 +151,13 @@ def test_files_undo_and_late_classes_with_every_budget(tmp_path, monkeypatch, ta
         return whole(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(cpu, "_learn_rows", second_tile_fails)
+        patch.setitem(LOOPS, "expansion", second_tile_fails)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[60:], y[60:] + 5)
-    assert model._to_bytes() == before
+    assert model.to_bytes() == before
     model.partial_fit(X[60:], y[60:] + 5)
     twin.partial_fit(X[60:], y[60:] + 5)
-    assert model._to_bytes() == twin._to_bytes()
+    assert model.to_bytes() == twin.to_bytes()
     assert model.n_support_ <= 8
 
 
@@ -166,7 +168,7 @@ def test_kernel_values_of_merged_points_stay_true():
     )
     model.partial_fit(X, y, classes=[0, 1])
     gram = model.kernel_(model.support_vectors_)
-    np.testing.assert_allclose(model._learner.state.budget.gram, gram, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(model.machine_.state.budget.gram, gram, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("kappa", [0.2, 0.7, 0.99, 1.0])
@@ -239,7 +241,7 @@ def test_projections_on_nearly_dependent_points_stay_true(seed):
     gram = model.kernel_(model.support_vectors_)
     alpha = model.dual_coef_[0]
     norm2 = alpha @ gram @ alpha
-    assert model._learner.state.expansion.norm2[0] == pytest.approx(norm2, rel=1e-4)
+    assert model.machine_.state.expansion.norm2[0] == pytest.approx(norm2, rel=1e-4)
     smallest = np.linalg.eigvalsh(gram)[0]
     assert smallest > 1e-6 * gram.diagonal().min() / len(gram)
     assert alpha @ alpha < norm2 / smallest
@@ -317,4 +319,4 @@ def test_updates_that_look_at_the_norm_find_it_true(preset, budget):
     model.fit(X, X[:, 0] * X[:, 1] > 0)
     alpha = model.dual_coef_
     norm2 = np.sum(alpha * (alpha @ model.kernel_(model.support_vectors_)))
-    assert model._learner.state.expansion.norm2[0] == pytest.approx(norm2, rel=1e-9)
+    assert model.machine_.state.expansion.norm2[0] == pytest.approx(norm2, rel=1e-9)

@@ -30,7 +30,7 @@ def run(folder, stop=None, every_rows=150):
     for start in range(position, len(X) if stop is None else stop, BLOCK):
         model.partial_fit(X[start : start + BLOCK], Y[start : start + BLOCK])
         checkpoints.step(model, start + BLOCK)
-    return model._to_bytes()
+    return model.to_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +184,7 @@ def test_a_second_writer_is_refused_and_deletes_nothing(tmp_path):
 HOLD = """
 import sys, time
 import kernelstream as ks
-from kernelstream.locks import FolderLock
+from kernelstream.files.locks import FolderLock
 checkpoints = ks.Checkpointer(sys.argv[1])
 checkpoints.resume(lambda: None)
 print("held", flush=True)
@@ -244,7 +244,7 @@ def test_a_copy_of_a_checkpointer_holds_nothing(tmp_path):
 
 
 def test_a_folder_that_cannot_be_locked_is_warned_of(tmp_path, monkeypatch):
-    from kernelstream import locks
+    from kernelstream.files import locks
 
     def no_locks(handle):
         raise OSError("no locks available")
@@ -312,11 +312,11 @@ def test_a_fleet_resumes_bit_for_bit(tmp_path, preset, task, params):
                 checkpoints.step(fleet, t + 1, {"at": t})
         return fleet
 
-    unbroken = learn(new_fleet(), 0, 30)._to_bytes()
+    unbroken = learn(new_fleet(), 0, 30).to_bytes()
     with ks.Checkpointer(tmp_path, every_rows=7, keep=2) as checkpoints:
         learn(checkpoints.resume(new_fleet)[0], 0, 18, checkpoints)
     checkpoints = ks.Checkpointer(tmp_path, every_rows=7, keep=2)
     fleet, position, extra = checkpoints.resume_with_extra(new_fleet)
     assert (position, extra) == (14, {"at": 13})
     assert isinstance(fleet, ks.Fleet)
-    assert learn(fleet, position, 30, checkpoints)._to_bytes() == unbroken
+    assert learn(fleet, position, 30, checkpoints).to_bytes() == unbroken

@@ -11,10 +11,8 @@ from sklearn.svm import SVC
 
 import kernelstream as ks
 from kernelstream import budgets, kernels, losses, margins, step_sizes, updates
-from kernelstream.backends import cpu
 from kernelstream.learner.learn import learn_tile
-from kernelstream.learner.model import Parts, build
-from kernelstream.learner.predict import coefficients
+from kernelstream.learner.machine import Machine, Parts
 from kernelstream.learner.reference import PerceptronReference
 
 UPDATES = {
@@ -53,11 +51,11 @@ def test_any_tile_is_what_the_papers_say(name, many, budget, kernel, tile_rows, 
     n_outputs = 3 if many else 1
     reference = PerceptronReference(parts, 3, n_outputs)
     expected = [reference.learn(*row) for row in zip(X, y, weight, strict=True)]
-    learner = build(parts, 3, n_outputs, np.dtype(float))
+    learner = Machine(parts, 3, n_outputs, np.dtype(float))
     learner.scratch["learn"] = learn_tile.py_func
-    trail = cpu.learn(learner, X, y, weight, tile_rows)
+    trail = learner.learn(X, y, weight, tile_rows=tile_rows)[0]
     np.testing.assert_allclose(trail.scores, expected, rtol=1e-9, atol=1e-9)
-    found = np.roll(coefficients(learner.state), -learner.state.budget.oldest[0], axis=1)
+    found = np.roll(learner.coefficients(), -learner.state.budget.oldest[0], axis=1)
     np.testing.assert_allclose(found, reference.alpha.T, rtol=1e-9, atol=1e-9)
     if name == "alma":
         assert reference._norm2() <= 1 + 1e-9 or not isinstance(budget, budgets.Unbounded)
@@ -117,8 +115,8 @@ def test_votes_are_those_of_every_model_that_there_was(seed, predictor):
         n_outputs = 1 if len(labels) == 2 else len(labels)
         total = np.zeros((20, n_outputs))
         for t in range(1, 81):
-            plain = model._learner
-            scores = cpu.scores(plain, test)  # the model after t rows, which stands at row t
+            plain = model.machine_
+            scores = plain.scores(test)  # the model after t rows, which stands at row t
             if predictor == "averaged":
                 total += scores
             elif n_outputs == 1:
@@ -127,7 +125,7 @@ def test_votes_are_those_of_every_model_that_there_was(seed, predictor):
                 total += np.eye(n_outputs)[scores.argmax(axis=1)]
             if t < 80:
                 model.learn_one(X[t], y[t])
-        np.testing.assert_allclose(model._scores(test)[0], total / 80, atol=1e-9)
+        np.testing.assert_allclose(model.label_scores(test), total / 80, atol=1e-9)
         expected = total.argmax(axis=1) if n_outputs > 1 else (total[:, 0] > 0).astype(int)
         np.testing.assert_array_equal(model.predict(test), labels[expected])
         assert [model.predict_one(x) for x in test[:5]] == model.predict(test[:5]).tolist()
@@ -166,7 +164,7 @@ def test_alma_keeps_its_bound_and_finds_a_large_margin(alpha, seed):
         assert corrections <= most
         model.partial_fit(X, y)
     margin = (y * model.decision_function(X)).min()
-    norm = math.sqrt(model._learner.state.expansion.norm2[0])
+    norm = math.sqrt(model.machine_.state.expansion.norm2[0])
     assert norm <= 1 + 1e-9
     assert margin / norm >= (1 - alpha) * gamma
 
@@ -337,7 +335,7 @@ def test_they_come_back_from_a_file_and_keep_a_budget(preset, tmp_path, request)
     twin = ks.load(tmp_path / "model.ks")
     for one in (model, twin):
         one.partial_fit(X[200:], y[200:])
-    assert twin._to_bytes() == model._to_bytes()
+    assert twin.to_bytes() == model.to_bytes()
     assert (model.predict(X) == y).mean() > 0.8
 
 

@@ -117,12 +117,12 @@ def test_sog_svr_goes_on_in_blocks_files_and_rows(tmp_path):
     for x, target in zip(X[500:], y[500:], strict=True):
         model.learn_one(x, target)
     np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-6)
-    before = model._to_bytes()
+    before = model.to_bytes()
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit([[np.nan, 1.0]], [1.0])
     with pytest.raises(ks.BadRow, match="row 1 was refused"):
         model.partial_fit([[1.0, 1.0], [1.0, 2.0]], [1.0, 1e200])
-    assert model._to_bytes() == before
+    assert model.to_bytes() == before
     result = ks.prequential(ks.make("sog-svr", "regressor"), X, y)
     assert result.error_rate < 0.2 * y.var()
 

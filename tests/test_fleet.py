@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
-from kernelstream.backends import fleet as backend
+from kernelstream.fleet import records as backend
 from kernelstream.label_kernels import Taxonomy
 
 N = 6
@@ -79,7 +79,7 @@ def silk(**options):
 
 
 def everything(fleet):
-    models = fleet._models
+    models = fleet.as_records()
     return models.floats.tobytes() + models.integers.tobytes() + models.points.tobytes()
 
 
@@ -101,7 +101,7 @@ def test_float32_is_close():
     double, single = silk(), silk(dtype="float32")
     for t in range(len(X)):
         np.testing.assert_allclose(single.learn(X[t]), double.learn(X[t]), atol=1e-4)
-    assert single._models.points.dtype == np.float32
+    assert single.as_records().points.dtype == np.float32
 
 
 def test_subset_add_and_drop():
@@ -152,7 +152,7 @@ def test_a_fleet_comes_back_from_a_file(tmp_path):
         ks.load(tmp_path / "fleet.ks", max_bytes=1000)
 
 
-@pytest.mark.parametrize("name", ["expansion.n_points", "expansion.scale", "points", "expansion.a"])
+@pytest.mark.parametrize("name", ["expansion.n_points", "expansion.scale", "points", "expansion.coef"])
 def test_a_strange_fleet_is_refused(tmp_path, name):
     from kernelstream import persistence
 

@@ -90,7 +90,7 @@ def mutated(content, random):
 
 def attack(n_files, seed):
     random = np.random.default_rng(seed)
-    contents = [make()._to_bytes() for make in MODELS.values()]
+    contents = [make().to_bytes() for make in MODELS.values()]
     n_loaded = 0
     for _ in range(n_files):
         content = mutated(contents[random.integers(len(contents))], random)
@@ -104,8 +104,8 @@ def attack(n_files, seed):
             targets = random.choice(model.classes_, 3)
         else:
             targets = np.zeros(3)
-        content = model._to_bytes()
-        assert from_bytes(content)._to_bytes() == content  # a whole model
+        content = model.to_bytes()
+        assert from_bytes(content).to_bytes() == content  # a whole model
         with suppress(ValueError):  # huge numbers that a file may hold can make it refuse a row
             model.predict(rows)
             model.partial_fit(rows, targets)
@@ -203,7 +203,7 @@ BUILT = {
 @pytest.mark.parametrize("case", LARGE)
 def test_what_a_header_claims_is_refused_before_it_is_allocated(tmp_path, case):
     built, changes, params = LARGE[case]
-    header, data = pieces(BUILT[built]()._to_bytes())
+    header, data = pieces(BUILT[built]().to_bytes())
     header.update(changes)
     header["params"].update(params)
     content = whole(header, data)

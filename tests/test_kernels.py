@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 
-from kernelstream.blocks import exp_of_negative
 from kernelstream.kernels import RBF, Custom, Laplacian, Linear, Polynomial, as_kernel, names
+from kernelstream.kernels.exponential import exp_of_negative
 
 CASES = {
     "rbf": (RBF(0.3), lambda X, Z: rbf_kernel(X, Z, 0.3)),
@@ -40,7 +40,7 @@ def test_a_block_is_what_scikit_learn_says(kernel, formula, X, Z):
 def test_a_row_has_the_same_numbers_in_any_block(kernel, formula, dtype):
     random = np.random.default_rng(0)
     P, X = (random.normal(size=(n, 5)).astype(dtype) for n in (37, 11))
-    numbers = kernel.numbers(P), kernel.numbers(X)
+    numbers = kernel.row_cache(P), kernel.row_cache(X)
     whole = np.empty((37, 11), dtype)
     kernel.block(P, X, *numbers, whole)
     alone = np.empty((37, 1), dtype)
@@ -67,7 +67,7 @@ def test_magnitude_bounds_every_value(kernel, formula):
     random = np.random.default_rng(0)
     X = random.normal(size=(50, 3)) * 10 ** random.uniform(-3, 3, (50, 1))
     if kernel.is_bounded_by_numbers:
-        bound = max(1.0, kernel.magnitude(kernel.numbers(X)).max())
+        bound = max(1.0, kernel.magnitude(kernel.row_cache(X)).max())
         assert np.abs(kernel(X)).max() <= bound * (1 + 1e-9)
 
 
@@ -99,7 +99,7 @@ def test_rows_far_from_zero_lose_no_digits(dtype):
     X = (offset + random.normal(size=(20, 3))).astype(dtype)
     kernel = RBF(0.3)
     out = np.empty((20, 20), dtype)
-    numbers = kernel.numbers(X)
+    numbers = kernel.row_cache(X)
     kernel.block(X, X, numbers, numbers, out)
     exact = X.astype(float)
     expected = np.exp(-0.3 * ((exact[:, None] - exact[None]) ** 2).sum(-1))

@@ -9,10 +9,8 @@ from sklearn.svm import SVC
 
 import kernelstream as ks
 from kernelstream import budgets, kernels, losses, margins, persistence, step_sizes, updates
-from kernelstream.backends import cpu
 from kernelstream.learner import lasvm
-from kernelstream.learner.model import Parts, build
-from kernelstream.learner.predict import coefficients
+from kernelstream.learner.machine import Machine, Parts
 from kernelstream.learner.reference import ActiveReference
 
 
@@ -37,7 +35,7 @@ def new(**params):
 
 def active_set(model):
     """The rows of the active set, their labels' numbers, and the limits of their coefficients."""
-    n, active = model.n_support_, model._learner.state.dual
+    n, active = model.n_support_, model.machine_.state.update
     return model.support_vectors_, active.y[:n], active.limit[:n]
 
 
@@ -53,7 +51,7 @@ def assert_feasible(model):
 
 
 def assert_same_bytes(*models):
-    assert len({model._to_bytes() for model in models}) == 1
+    assert len({model.to_bytes() for model in models}) == 1
 
 
 # --- the specification ----------------------------------------------------------------------------
@@ -78,23 +76,23 @@ def test_any_tile_is_what_the_paper_says(many, budget, kernel, monkeypatch):
     n_outputs = 3 if many else 1
     reference = ActiveReference(parts, 3, n_outputs)
     expected = [reference.learn(*row) for row in zip(X, y, weight, strict=True)]
-    learners = [build(parts, 3, n_outputs, np.dtype(float)) for _ in range(3)]
+    learners = [Machine(parts, 3, n_outputs, np.dtype(float)) for _ in range(3)]
     for learner, tile_rows in zip(learners, (1, 7, 64), strict=True):
-        trail = cpu.learn(learner, X, y, weight, tile_rows)
+        trail = learner.learn(X, y, weight, tile_rows=tile_rows)[0]
         np.testing.assert_allclose(trail.scores, expected, rtol=1e-9, atol=1e-9)
         assert trail.n_points[-1] == len(reference.y)
     reference.finish()
     for learner in learners:
         lasvm.finish_active(learner)
-        np.testing.assert_allclose(coefficients(learner.state), reference.alpha.T, atol=1e-8)
-        np.testing.assert_allclose(learner.points.stored(learner.n_points), reference.points)
+        np.testing.assert_allclose(learner.coefficients(), reference.alpha.T, atol=1e-8)
+        np.testing.assert_allclose(learner.store.stored(learner.n_points), reference.points)
         np.testing.assert_allclose(learner.state.intercept.b, reference.b, atol=1e-8)
         gradients = [reference.gradient(k) for k in range(n_outputs)]
-        found = learner.state.dual.gradients[:, : learner.n_points]
+        found = learner.state.update.gradients[:, : learner.n_points]
         np.testing.assert_allclose(found, gradients, atol=1e-8)
-        f = coefficients(learner.state) @ kernel(reference.points)
+        f = learner.coefficients() @ kernel(reference.points)
         assert learner.state.expansion.norm2[0] == pytest.approx(
-            (coefficients(learner.state) * f).sum(), rel=1e-8
+            (learner.coefficients() * f).sum(), rel=1e-8
         )
 
 
@@ -227,8 +225,8 @@ def test_finishing_solves_the_svm_on_the_active_set(C, budget):
     )
     assert_feasible(model)
     assert model.n_seen_ == n_seen
-    again = model._to_bytes()
-    assert model.finish()._to_bytes() == again
+    again = model.to_bytes()
+    assert model.finish().to_bytes() == again
     model.partial_fit(X[:50], y[:50])  # and goes on
     assert_feasible(model)
 
@@ -250,7 +248,7 @@ def test_one_pass_and_finishing_come_near_the_svm_of_all_rows():
 def test_a_stream_goes_on_from_fit():
     X, y = digits()
     model = new(gamma=0.1).fit(X[:300], y[:300])
-    gradients = model._learner.state.dual.gradients[:, : model.n_support_]
+    gradients = model.machine_.state.update.gradients[:, : model.n_support_]
     sign = np.where(active_set(model)[1] == np.arange(10)[:, None], 1.0, -1.0)
     f = model.dual_coef_ @ model.kernel_(model.support_vectors_)
     np.testing.assert_allclose(gradients, sign - f, atol=1e-9)
@@ -259,7 +257,7 @@ def test_a_stream_goes_on_from_fit():
     assert_feasible(model)
     f = model.decision_function(model.support_vectors_) - model.intercept_
     sign = np.where(active_set(model)[1] == np.arange(10)[:, None], 1.0, -1.0)
-    gradients = model._learner.state.dual.gradients[:, : model.n_support_]
+    gradients = model.machine_.state.update.gradients[:, : model.n_support_]
     np.testing.assert_allclose(gradients, sign - f.T, atol=1e-9)
     assert (model.predict(X) == y).mean() > 0.98
 
@@ -269,9 +267,9 @@ def test_others_have_nothing_to_finish():
     X, y = problem(0, 40)
     for preset in ("svmd", "pa"):
         model = ks.make(preset, "classifier").partial_fit(X, y)
-        before = model._to_bytes()
+        before = model.to_bytes()
         assert model.finish() is model
-        assert model._to_bytes() == before
+        assert model.to_bytes() == before
     with pytest.raises(NotFittedError):
         ks.KernelClassifier().finish()
     with pytest.raises(NotFittedError):
@@ -293,10 +291,10 @@ def test_with_a_size_coefficients_stay_feasible(policy, C, many):
         model.partial_fit(X[rows], y[rows], sample_weight=weight[rows])
         assert model.n_support_ <= 25
         assert_feasible(model)
-        f = model._scores(model.support_vectors_)[0] - model.intercept_
+        f = model.label_scores(model.support_vectors_) - model.intercept_
         n_outputs = f.shape[1]
         sign = np.where(active_set(model)[1] == np.arange(n_outputs)[:, None], 1.0, -1.0)
-        gradients = model._learner.state.dual.gradients[:, : model.n_support_]
+        gradients = model.machine_.state.update.gradients[:, : model.n_support_]
         np.testing.assert_allclose(gradients, sign - f.T, atol=1e-9 * (1 + C))
     assert_feasible(model.finish())
 
@@ -308,11 +306,11 @@ def test_with_a_size_it_follows_a_change_and_memory_is_flat():
     errors = ks.prequential(model, X, y).errors
     assert errors[2000:3000].mean() < 0.25
     assert errors[5000:].mean() < 0.25
-    learner = model._learner
+    learner = model.machine_
     lines, _ = learner.scratch["lines"]
     assert learner.n_slots == 120
     assert lines.lines.shape == (120, 120)
-    assert learner.state.dual.gradients.shape == (1, 120)
+    assert learner.state.update.gradients.shape == (1, 120)
 
 
 def test_fit_keeps_to_a_size_and_finishes():
@@ -322,8 +320,8 @@ def test_fit_keeps_to_a_size_and_finishes():
     assert model.n_support_ <= 40
     assert_feasible(model)
     assert len(np.unique(model.support_vectors_, axis=0)) == model.n_support_  # none comes twice
-    before = model._to_bytes()
-    assert model.finish()._to_bytes() == before
+    before = model.to_bytes()
+    assert model.finish().to_bytes() == before
     by_hand = new(budget=40).partial_fit(X, y, classes=[0, 1]).finish()
     np.testing.assert_array_equal(new(budget=40).fit(X, y).dual_coef_, by_hand.dual_coef_)
 
@@ -367,7 +365,7 @@ def test_the_cache_changes_nothing():
         new(gamma=0.1, update=updates.LASVM(cache_mb=cache_mb)).partial_fit(X, y).finish()
         for cache_mb in (256, 1e-6)
     ]
-    lines, _ = models[1]._learner.scratch["lines"]
+    lines, _ = models[1].machine_.scratch["lines"]
     assert lines.lines.shape[0] == 64 < models[1].n_support_
     np.testing.assert_array_equal(models[0].dual_coef_, models[1].dual_coef_)
     np.testing.assert_array_equal(models[0].intercept_, models[1].intercept_)
@@ -428,7 +426,7 @@ def test_a_checkpointer_finds_its_place(tmp_path):
 def test_a_file_of_an_earlier_version_predicts_and_says_why_it_does_not_go_on(tmp_path):
     X, y = problem(12, 100)
     model = new().fit(X, y)
-    header, arrays = persistence.from_bytes(model._to_bytes())
+    header, arrays = persistence.from_bytes(model.to_bytes())
     old = {k: v for k, v in arrays.items() if k not in {f"dual.{n}" for n in lasvm_names()}}
     (tmp_path / "old.ks").write_bytes(persistence.to_bytes(header, old))
     loaded = ks.load(tmp_path / "old.ks")
@@ -450,18 +448,18 @@ def test_a_refused_row_leaves_everything_as_it_was(rows):
     twin = new(budget=30, regularization=1e-300, kernel="linear", gamma="auto")
     model.partial_fit(rows(X[:100]), y[:100], classes=[0, 1])
     twin.partial_fit(rows(X[:100]), y[:100], classes=[0, 1])
-    before = model._to_bytes()
+    before = model.to_bytes()
     bad = X[100:140].copy()
     bad[20] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(rows(bad), y[100:140])
-    assert model._to_bytes() == before
+    assert model.to_bytes() == before
     bad[20] = [1e200, 0, 0]
     with pytest.raises(ValueError, match="row 20 was refused"):
         model.partial_fit(rows(bad), y[100:140])
     with pytest.raises(ValueError, match="was refused"):
         model.learn_one(bad[20], 1)
-    assert model._to_bytes() == before
+    assert model.to_bytes() == before
     for one in (model, twin):  # nothing is left behind, in the cache neither
         one.partial_fit(rows(X[100:]), y[100:])
     assert_same_bytes(model, twin)
@@ -471,22 +469,22 @@ def test_a_step_that_cannot_be_represented_is_refused():
     X, y = problem(14, 200)
     model = new(budget=30).partial_fit(X[:100], y[:100], classes=[0, 1])
     twin = new(budget=30).partial_fit(X[:100], y[:100], classes=[0, 1])
-    before = model._to_bytes()
-    learn, calls = model._learner.scratch["learn"], []
+    before = model.to_bytes()
+    learn, calls = model.machine_.scratch["learn"], []
 
     def refuses(*arguments):  # learns all rows, and says that the fourth was not
         calls.append(learn(*arguments))
         return 3
 
-    model._learner.scratch["learn"] = refuses
+    model.machine_.scratch["learn"] = refuses
     with pytest.raises(ValueError, match="row 3 was refused: the step it asks for is too large"):
         model.partial_fit(X[100:130], y[100:130])
-    model._learner.scratch["learn"] = lambda *arguments: learn(*arguments) * 0
+    model.machine_.scratch["learn"] = lambda *arguments: learn(*arguments) * 0
     with pytest.raises(ValueError, match="was refused"):
         model.learn_one(X[100], y[100])
     assert calls == [30]
-    model._learner.scratch["learn"] = learn
-    assert model._to_bytes() == before
+    model.machine_.scratch["learn"] = learn
+    assert model.to_bytes() == before
     for one in (model, twin):
         one.partial_fit(X[100:], y[100:])
     assert_same_bytes(model, twin)

@@ -122,7 +122,7 @@ def test_extension_types_of_pandas_are_learned(dtype):
 def test_missing_values_are_refused_wherever_they_hide(task):
     y = TARGETS[task]
     model = learned(task, X, y)
-    before = model._to_bytes()
+    before = model.to_bytes()
     masked = np.ma.masked_array(X[:5], mask=np.eye(5, 4, dtype=bool))
     missing = pd.DataFrame(X[:5]).astype("Float64")
     missing.iloc[2, 1] = pd.NA
@@ -137,7 +137,7 @@ def test_missing_values_are_refused_wherever_they_hide(task):
             targets = targets if isinstance(targets, np.ma.MaskedArray) else targets.mask(mask)
             with pytest.raises((TypeError, ValueError)):
                 model.partial_fit(X[:5], targets)
-    assert model._to_bytes() == before
+    assert model.to_bytes() == before
 
 
 # --- fleets --------------------------------------------------------------------------------------

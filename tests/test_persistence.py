@@ -44,7 +44,7 @@ def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, task, preset, dtype):
         block = slice(start, start + 30)
         model.partial_fit(rows[block], part(y, block))
         twin.partial_fit(rows[block], part(y, block))
-    assert twin._to_bytes() == model._to_bytes()
+    assert twin.to_bytes() == model.to_bytes()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_every_part_comes_back(tmp_path, params):
     model.save(tmp_path / "model.ks")
     twin = ks.load(tmp_path / "model.ks").partial_fit(X[200:], y[200:])
     model.partial_fit(X[200:], y[200:])
-    assert twin._to_bytes() == model._to_bytes()
+    assert twin.to_bytes() == model.to_bytes()
     assert twin.classes_.tolist() == model.classes_.tolist()
 
 
@@ -98,7 +98,7 @@ def test_an_unfitted_model_has_nothing_to_save(tmp_path):
 
 @pytest.fixture(scope="module")
 def content():
-    return ks.KernelClassifier(budget=8).partial_fit(X, TARGETS["classifier"])._to_bytes()
+    return ks.KernelClassifier(budget=8).partial_fit(X, TARGETS["classifier"]).to_bytes()
 
 
 def loaded(tmp_path, content):
@@ -187,4 +187,4 @@ def test_joblib_and_copies_work_too(tmp_path):
     model = ks.KernelClassifier(budget=8).partial_fit(X, TARGETS["classifier"])
     joblib.dump(model, tmp_path / "model.joblib")
     for twin in (joblib.load(tmp_path / "model.joblib"), copy.deepcopy(model), copy.copy(model)):
-        assert twin._to_bytes() == model._to_bytes()
+        assert twin.to_bytes() == model.to_bytes()

@@ -113,13 +113,13 @@ def test_bad_values_are_named_and_change_nothing():
     model = KernelClassifier()
     for x, y in itertools.islice(datasets.Phishing(), 20):
         model.learn_one(x, y)
-    before = model.model._to_bytes()
+    before = model.model.to_bytes()
     for value, message in (("red", "'red', which is not a number"), (np.nan, "nan: leave")):
         with pytest.raises(ValueError, match=f"feature 'colour' is {message}"):
             model.learn_one({"colour": value}, True)
     with pytest.raises(ValueError, match="NaN"):
         model.learn_many(pd.DataFrame({"colour": [np.nan]}), pd.Series([True]))
-    assert model.model._to_bytes() == before
+    assert model.model.to_bytes() == before
     assert "colour" not in model._columns
 
 
@@ -164,12 +164,12 @@ def taught(**params):
 @pytest.mark.parametrize(("x", "y"), BAD_ROWS)
 def test_a_refused_row_leaves_no_trace(x, y):
     model = taught()
-    before, columns = model.model._to_bytes(), dict(model._columns)
+    before, columns = model.model.to_bytes(), dict(model._columns)
     with pytest.raises(ValueError, match=r"label|NaN|not a number|leave|large|string"):
         model.learn_one(x, y)
     with pytest.raises(ValueError, match=r"label|NaN|convert|infinity|large|string"):
         model.learn_many(pd.DataFrame([x]), pd.Series([y], dtype=object))
-    assert model.model._to_bytes() == before
+    assert model.model.to_bytes() == before
     assert (model._columns, model.model.n_features_in_) == (columns, 1)
     model.learn_one({"a": 1.0, "b": 2.0}, "yes")
     assert model._columns == {"a": 0, "b": 1}
@@ -180,11 +180,11 @@ def test_a_bad_row_is_left_out_and_counted_where_asked(x, y):
     model, alone = taught(on_bad_row="skip"), taught()
     model.learn_one(x, y)
     assert model.n_skipped_ == 1
-    assert model.model._to_bytes() == alone.model._to_bytes()
+    assert model.model.to_bytes() == alone.model.to_bytes()
     if not isinstance(x["new"], str):
         model.learn_many(pd.DataFrame([x]), pd.Series([y], dtype=object))
         assert sum(model.skipped_.values()) == model.n_skipped_ == 2
-    assert model.model._to_bytes() == alone.model._to_bytes()
+    assert model.model.to_bytes() == alone.model.to_bytes()
     assert model._columns == {"a": 0}
     assert set(model.predict_proba_one({"a": 1.0})) == {"no", "yes"}
 

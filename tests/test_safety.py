@@ -49,7 +49,7 @@ def test_accepted_rows_never_produce_nan(task, loss, seed, step, scale, c, kerne
         assert model.step_size_ > 0
         assert all((trail.eta * c < 1).all() for trail in trails)
         assert np.isfinite(model.predict(X)).all()
-    state = model._learner.state if model.__sklearn_is_fitted__() else []
+    state = model.machine_.state if model.__sklearn_is_fitted__() else []
     assert all(np.isfinite(array).all() for record in state for array in record)
 
 
@@ -128,6 +128,6 @@ def test_memory_and_work_stay_flat_over_a_million_rows():
     assert model.n_seen_ == 51 * 20_000
     assert model.n_support_ == 32
     assert grown < 20_000  # kilobytes
-    arrays = [array for record in model._learner.state for array in record]
+    arrays = [array for record in model.machine_.state for array in record]
     assert sum(array.nbytes for array in arrays) < 10_000
     assert np.isfinite(model.dual_coef_).all()

@@ -105,7 +105,7 @@ def test_intercept_and_margin_have_meta_steps_and_decays_of_their_own(own):
         RBF, step_size=SMD(0.1, 0.1, 0.9, wake_below=0, **own), margin=Nu(0.2, rule="paper"),
         regularization=0.1, budget=None, fit_intercept=True,
     ).partial_fit(X, y, classes=[-1, 1])  # fmt: skip
-    state, shared = model._learner.state, (0.1, 0.9)
+    state, shared = model.machine_.state, (0.1, 0.9)
     pairs = [
         (own.get(f"{who}_meta", shared[0]), own.get(f"{who}_decay", shared[1]))
         for who in ("intercept", "margin")
@@ -199,7 +199,7 @@ def test_no_row_takes_more_than_half_and_nothing_falls_below_the_lowest(normaliz
     etas = []
     for row in zip(X, y, strict=True):
         model.learn_one(*row)
-        state = model._learner.state
+        state = model.machine_.state
         etas.append([state.step_size.eta[0], state.intercept.eta[0]])
     etas = np.array(etas)
     assert etas.min() >= 0.01 * 0.1
@@ -253,14 +253,14 @@ def test_without_a_cap_a_step_that_cannot_be_represented_is_still_a_bad_row(scal
     model.partial_fit(scale * X[:1], y[:1])
     refused = None
     for row in zip(scale * X, y, strict=True):
-        before = [array.copy() for record in model._learner.state for array in record]
+        before = [array.copy() for record in model.machine_.state for array in record]
         try:
             model.learn_one(*row)
         except ks.BadRow as error:
             refused = error
             break
     assert "too large to be represented" in str(refused)
-    after = [array for record in model._learner.state for array in record]
+    after = [array for record in model.machine_.state for array in record]
     for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old, new)
     assert all(np.abs(array).max(initial=0) < 1e125 for array in after)

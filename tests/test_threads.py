@@ -289,13 +289,13 @@ def test_an_interrupt_leaves_a_row_learned_or_not(name):
     start = ks.make(preset, "regressor", gamma=0.5, **params).partial_fit(first, y[:20])
     start.learn_one(rows[0], y[0])
     alone = copy.deepcopy(start)
-    expected = {alone.n_seen_: alone._to_bytes()}
+    expected = {alone.n_seen_: alone.to_bytes()}
     seconds = []
     for row, target in zip(rows, y[: len(rows)], strict=True):
         began = time.perf_counter()
         alone.learn_one(row, target)
         seconds.append(time.perf_counter() - began)
-        expected[alone.n_seen_] = alone._to_bytes()
+        expected[alone.n_seen_] = alone.to_bytes()
     usual = float(np.median(seconds))  # a mean would be that of the slowest rows
     interrupts = 0
     before = signal.signal(signal.SIGALRM, interrupt)
@@ -313,9 +313,9 @@ def test_an_interrupt_leaves_a_row_learned_or_not(name):
                     signal.setitimer(signal.ITIMER_REAL, 0)
                 except KeyboardInterrupt:
                     interrupts += 1
-                    assert model._to_bytes() == expected[model.n_seen_]
+                    assert model.to_bytes() == expected[model.n_seen_]
                     i = model.n_seen_ - start.n_seen_
-            assert model._to_bytes() == alone._to_bytes()
+            assert model.to_bytes() == alone.to_bytes()
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -128,14 +128,14 @@ def test_blocks_rows_and_files_give_the_same(tmp_path):
     half.save(tmp_path / "half.ks")
     loaded = ks.load(tmp_path / "half.ks").partial_fit(X[301:], y[301:])
     half.partial_fit(X[301:], y[301:])
-    assert loaded._to_bytes() == half._to_bytes()
+    assert loaded.to_bytes() == half.to_bytes()
     for model in (single, half):
         np.testing.assert_array_equal(model.support_vectors_, whole.support_vectors_)
         np.testing.assert_allclose(model.dual_coef_, whole.dual_coef_, rtol=1e-9)
         assert model.truncation_error_ == pytest.approx(whole.truncation_error_, rel=1e-9)
     result = ks.prequential(ks.make("svmd", "classifier", **params), X, y)
     assert result.n_support[-1] == whole.n_support_ < 70
-    assert whole._learner.n_points > whole.n_support_  # a slot is empty
+    assert whole.machine_.n_points > whole.n_support_  # a slot is empty
 
 
 @pytest.mark.usefixtures("without_compiler")

@@ -63,11 +63,11 @@ def test_apply_is_opencvs():
     subtractor = ks.vision.BackgroundSubtractor()
     for t in range(5):
         subtractor.apply(scene(seed=t))
-    before = subtractor.fleet_._models.floats.copy()
+    before = subtractor.fleet_.as_records().floats.copy()
     given = np.empty(SHAPE, np.uint8)
     assert subtractor.apply(scene(box=True), given, learningRate=0) is given
     np.testing.assert_array_equal(given[BOX], 255)
-    np.testing.assert_array_equal(subtractor.fleet_._models.floats, before)
+    np.testing.assert_array_equal(subtractor.fleet_.as_records().floats, before)
     subtractor.apply(scene(light=200), learningRate=1)  # forgets everything first
     assert subtractor.fleet_.n_seen_.max() == 1
     assert subtractor.familiarity_.shape == SHAPE

@@ -35,8 +35,8 @@ settings_of_a_model = st.fixed_dictionaries({
 def assert_a_file_holds(model):
     if not model.__sklearn_is_fitted__():
         return
-    content = model._to_bytes()
-    assert from_bytes(content)._to_bytes() == content
+    content = model.to_bytes()
+    assert from_bytes(content).to_bytes() == content
 
 
 @np.errstate(all="ignore")  # of which compiled code knows nothing
@@ -122,22 +122,22 @@ def test_a_target_or_weight_too_large_is_a_bad_row(row, message):
     given = {"y": Y.copy(), "weight": np.ones(200)}
     given[which][150] = value
     model = ks.KernelRegressor().partial_fit(X[:100], Y[:100])
-    before = model._to_bytes()
+    before = model.to_bytes()
     with pytest.raises(ks.BadRow, match=f"row 50.*{message}"):
         model.partial_fit(X[100:], given["y"][100:], given["weight"][100:])
-    assert model._to_bytes() == before
+    assert model.to_bytes() == before
     with pytest.raises(ks.BadRow, match=f"row 150.*{message}"):
         ks.KernelRegressor().fit(X, given["y"], given["weight"])
     if which == "y":
         with pytest.raises(ks.BadRow, match=message):
             model.learn_one(X[0], value)
-        assert model._to_bytes() == before
+        assert model.to_bytes() == before
     good = np.delete(np.arange(200), 150)
     skipping = ks.KernelRegressor(on_bad_row="skip").partial_fit(X, given["y"], given["weight"])
     alone = ks.KernelRegressor(on_bad_row="skip").partial_fit(X[good], Y[good])
     assert skipping.n_skipped_ == 1
     alone._skipped = skipping._skipped
-    assert skipping._to_bytes() == alone._to_bytes()
+    assert skipping.to_bytes() == alone.to_bytes()
 
 
 @pytest.mark.parametrize("which", ["y", "weight"])
@@ -169,12 +169,12 @@ def test_labels_that_a_file_cannot_hold_are_refused(known, bad, message):
     for i, label in enumerate(known):
         model.learn_one(X[i], label)
         skipping.learn_one(X[i], label)
-    before = model._to_bytes()
+    before = model.to_bytes()
     with pytest.raises(ValueError, match=message):
         model.learn_one(X[5], bad)
     with pytest.raises(ValueError, match=message):
         model.partial_fit(X[:3], [known[0], bad, known[0]])
-    assert model._to_bytes() == before
+    assert model.to_bytes() == before
     assert_a_file_holds(model)
     skipping.learn_one(X[5], bad)
     assert (skipping.n_seen_, skipping.n_skipped_) == (len(known), 1)
@@ -209,7 +209,7 @@ def test_strong_decay_and_large_steps_stay_within_what_a_file_holds():
 def test_heavy_rows_do_not_blow_up_an_adaptive_margin():
     model = ks.NoveltyDetector(margin=ks.margins.Nu(0.3, "paper"), C=1e-30)
     model.partial_fit(X, sample_weight=np.full(200, 1e30))
-    assert np.isfinite(model._learner.state.margin.trace[0])
+    assert np.isfinite(model.machine_.state.margin.trace[0])
     assert_a_file_holds(model)
 
 
@@ -218,5 +218,5 @@ def test_heavy_rows_do_not_blow_up_an_adaptive_margin():
 @given(names=st.lists(st.text(max_size=3), min_size=1, max_size=6))
 def test_names_come_back(names):
     model = ks.KernelClassifier().partial_fit(X[: len(names)], np.array(names, dtype=object))
-    twin = from_bytes(model._to_bytes())
+    twin = from_bytes(model.to_bytes())
     assert twin.classes_.tolist() == list(dict.fromkeys(names))

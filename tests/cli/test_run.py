@@ -274,7 +274,7 @@ def test_stopped_and_killed_runs_are_resumed(tmp_path, table):
     for name in ("unbroken.ks", "broken.ks"):
         assert ks.load(tmp_path / name).n_seen_ == len(long)
     unbroken, broken = (ks.load(tmp_path / f"{name}.ks") for name in ("unbroken", "broken"))
-    assert unbroken._to_bytes() == broken._to_bytes()
+    assert unbroken.to_bytes() == broken.to_bytes()
     assert (tmp_path / "unbroken.jsonl").read_text() == (tmp_path / "broken.jsonl").read_text()
     other = subprocess.run(
         [*command("broken"), "--budget", "100"], capture_output=True, text=True, check=False
@@ -342,7 +342,7 @@ def test_a_resumed_run_scales_such_a_column_as_an_unbroken_one(tmp_path):
     part.write_text("".join(lines))
     call(*arguments, "--model", tmp_path / "resumed.ks")
     unbroken, resumed = (ks.load(tmp_path / f"{name}.ks") for name in ("unbroken", "resumed"))
-    assert unbroken._to_bytes() == resumed._to_bytes()
+    assert unbroken.to_bytes() == resumed.to_bytes()
 
 
 def test_rows_that_were_added_to_a_table_are_learned(tmp_path, table, without_compiler):

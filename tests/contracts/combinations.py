@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernelstream import budgets, kernels, margins, step_sizes, updates
-from kernelstream.learner.model import Parts
+from kernelstream.learner.machine import Parts
 
 from ..structures import STRUCTURES, every_loss
 

@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import kernelstream as ks
 from kernelstream import budgets, losses, margins, step_sizes, updates
-from kernelstream.learner.model import Parts
+from kernelstream.learner.machine import Parts
 from kernelstream.learner.reference import Reference
 
 N_FEATURES = 3
@@ -93,17 +93,17 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.labels)
     @rule(random=blocks)
     def refused_block(self, random):
-        before = self.model._to_bytes()
+        before = self.model.to_bytes()
         self.model.on_bad_row = "raise"
         with pytest.raises(ValueError, match="NaN"):
             self.model.partial_fit([[0.0, 1.0, 2.0], [np.nan, 0.0, 1.0]], [0, 1])
         self.model.on_bad_row = "skip"
-        assert self.model._to_bytes() == before
+        assert self.model.to_bytes() == before
 
     @precondition(lambda self: self.labels)
     @rule(how=st.sampled_from(["file", "pickle", "deepcopy"]))
     def leave_and_come_back(self, how):
-        before = self.model._to_bytes()
+        before = self.model.to_bytes()
         if how == "file":
             path = Path(self.folder.name) / "model.ks"
             self.model.save(path)
@@ -112,7 +112,7 @@ class Life(RuleBasedStateMachine):
             self.model = pickle.loads(pickle.dumps(self.model))
         else:
             self.model = copy.deepcopy(self.model)
-        assert self.model._to_bytes() == before
+        assert self.model.to_bytes() == before
 
     @rule()
     def clone(self):
@@ -129,12 +129,12 @@ class Life(RuleBasedStateMachine):
         expected = np.tile(self.reference.b, (5, 1))
         if len(self.reference.points):
             expected = expected + kernel(X, self.reference.points) @ self.reference.alpha
-        np.testing.assert_allclose(self.model._scores(X)[0], expected, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(self.model.label_scores(X), expected, rtol=1e-8, atol=1e-9)
         assert self.model.classes_.tolist() == self.labels
         assert self.model.n_skipped_ == self.n_bad
         assert self.model.step_size_ == pytest.approx(self.reference.eta, rel=1e-9)
         np.testing.assert_array_equal(
-            self.model.predict(X), np.array(self.labels)[self.model._scores(X)[0].argmax(axis=1)]
+            self.model.predict(X), np.array(self.labels)[self.model.label_scores(X).argmax(axis=1)]
         )
 
 

@@ -10,13 +10,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kernelstream import losses
-from kernelstream.backends import cpu
+from kernelstream.expansion.scoring import coefficients, trace_coefficients
 from kernelstream.label_kernels import Taxonomy
 from kernelstream.learner.learn import learn_tile
-from kernelstream.learner.model import build
-from kernelstream.learner.points import as_sparse_rows
-from kernelstream.learner.predict import coefficients, trace_coefficients
+from kernelstream.learner.machine import Machine
 from kernelstream.learner.reference import Reference
+from kernelstream.learner.state import arrays
+from kernelstream.stores import as_sparse_rows
 
 from .combinations import (
     BUDGETS,
@@ -46,10 +46,12 @@ combinations = st.builds(
 
 def learned(combination, X, y, weight, tile_rows, dtype=np.float64, interpreted=False):
     sparse = scipy.sparse.issparse(X)
-    learner = build(combination.parts(), X.shape[1], combination.n_outputs, np.dtype(dtype), sparse)
+    learner = Machine(
+        combination.parts(), X.shape[1], combination.n_outputs, np.dtype(dtype), sparse
+    )
     if interpreted:  # the same lines as plain Python, without a compiler
         learner.scratch["learn"] = learn_tile.py_func
-    trail = cpu.learn(learner, X.astype(dtype), y, weight, tile_rows)
+    trail = learner.learn(X.astype(dtype), y, weight, tile_rows=tile_rows)[0]
     return learner, trail
 
 
@@ -61,13 +63,15 @@ def everything(learner):
     """Each number that a model is made of, in its true size."""
     state = learner.state
     return {
-        "alpha": coefficients(state),
-        "beta": trace_coefficients(state) if state.expansion.b.size else np.zeros(0),
-        "points": as_dense(learner.points.stored(learner.n_points)),
+        "alpha": coefficients(state.expansion, learner.n_outputs),
+        "beta": trace_coefficients(state.expansion, learner.n_outputs)
+        if learner.model.step_size.is_traced()
+        else np.zeros(0),
+        "points": as_dense(learner.store.stored(learner.n_points)),
         "eta": state.step_size.eta,
-        "felt": state.step_size.felt,
-        "n_capped": state.step_size.n_capped,
-        "drift": state.step_size.drift,
+        "felt": dict(arrays(state)).get("step_size.felt", np.zeros(1)),
+        "n_capped": np.array([learner.n_capped]),
+        "drift": state.drift.score,
         "norm2": state.expansion.norm2,
         "pi": state.expansion.pi,
         "margin": state.margin.epsilon,
@@ -78,7 +82,7 @@ def everything(learner):
         "b_felt": state.intercept.felt,
         "b_trace": state.intercept.trace,
         "n_seen": state.expansion.n_seen,
-        "lost": state.expansion.scale[0] * state.expansion.lost,
+        "lost": np.array([] if learner.truncation_error is None else [learner.truncation_error]),
     }
 
 
@@ -107,15 +111,16 @@ def reference_numbers(reference):
         "b_felt": reference.felt_b if smd else np.zeros_like(reference.felt_b),
         "b_trace": reference.v_b,
         "n_seen": np.array([reference.t]),
-        "lost": np.array([reference.lost] if reference.parts.budget.expires() else []),
+        "lost": np.array([reference.lost] if reference.parts.budget.expires else []),
     }
 
 
 def in_order(learner, numbers):
     """Points in the order in which they came, as the reference keeps them."""
     order = learner.kept
-    if not learner.state.budget.queue.size:  # a ring that begins with the oldest
-        order = np.roll(order, -learner.state.budget.oldest[0])
+    oldest = dict(arrays(learner.state)).get("budget.oldest", [0])[0]
+    if not learner.parts.budget.expires:  # a ring that begins with the oldest
+        order = np.roll(order, -oldest)
     turned = {"alpha", "beta", "points"}
     return {
         name: np.take(value, order, axis=0 if name == "points" else -1)
@@ -201,18 +206,20 @@ def test_keeping_only_nonzeros_changes_nothing(monkeypatch, loss, update, step_s
     X, y, weight = many_labels(60, 60, seed=1)
     reference = Reference(parts, 3, n_outputs)
     scores = [reference.learn(*row) for row in zip(X, y, weight, strict=True)]
-    monkeypatch.setattr("kernelstream.learner.model._MANY_OUTPUTS", 16)
+    monkeypatch.setattr("kernelstream.learner.machine._MANY_OUTPUTS", 16)
     for tile_rows in (1, 13):
-        learner = build(parts, 3, n_outputs, np.dtype(float))
-        assert learner.n_touched < n_outputs
-        assert len(learner.state.expansion.a) == learner.n_touched
+        learner = Machine(parts, 3, n_outputs, np.dtype(float))
+        assert learner.sizes()["lines"] < n_outputs
+        assert len(learner.state.expansion.coef) == learner.sizes()["lines"]
         learner.scratch["learn"] = learn_tile.py_func
-        trail = cpu.learn(learner, X, y, weight, tile_rows)
+        trail = learner.learn(X, y, weight, tile_rows=tile_rows)[0]
         np.testing.assert_allclose(trail.scores, scores, rtol=1e-9, atol=1e-9)
         assert_same(in_order(learner, everything(learner)), reference_numbers(reference), 1e-9)
-        block = parts.kernel(X, learner.points.stored(learner.n_points))
+        block = parts.kernel(X, learner.store.stored(learner.n_points))
         np.testing.assert_allclose(
-            cpu.scores(learner, X), block @ coefficients(learner.state).T, atol=1e-12
+            learner.scores(X),
+            block @ coefficients(learner.state.expansion, learner.n_outputs).T,
+            atol=1e-12,
         )
 
 
@@ -274,7 +281,7 @@ def test_float32_rows_agree_to_single_precision(kernel, loss, step_size):
     X, y, weight = problem(combination, 300, seed=2)
     X = 0.5 * X
     expected, _ = learned(combination, X, y, weight, 1, np.float32)
-    assert expected.points.rows.dtype == np.float32
+    assert expected.store.rows.dtype == np.float32
     for tile_rows in (7, 64, 512):
         learner, _ = learned(combination, X, y, weight, tile_rows, np.float32)
         assert_same(everything(learner), everything(expected), 1e-4)
@@ -294,7 +301,7 @@ def test_compiled_and_interpreted_loops_are_the_same_function():
 def test_scales_are_folded_before_they_vanish(decay):
     from kernelstream import budgets, losses, margins, step_sizes, updates
     from kernelstream.kernels import RBF
-    from kernelstream.learner.model import Parts
+    from kernelstream.learner.machine import Parts
 
     parts = Parts(
         RBF(0.5), losses.find("classification", "hinge", True).rule, margins.Fixed(1.0),
@@ -304,7 +311,7 @@ def test_scales_are_folded_before_they_vanish(decay):
     reference = Reference(parts, 3, 1)
     for row in zip(X, y, weight, strict=True):
         reference.learn(*row)
-    learner = build(parts, 3, 1, np.dtype(float))
-    cpu.learn(learner, X, y, weight, 100)
+    learner = Machine(parts, 3, 1, np.dtype(float))
+    learner.learn(X, y, weight, tile_rows=100)
     assert learner.state.expansion.scale[0] > 1e-60
     assert_same(in_order(learner, everything(learner)), reference_numbers(reference), 1e-9)

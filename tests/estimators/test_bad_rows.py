@@ -43,7 +43,7 @@ def test_the_good_rows_give_exactly_the_model_that_they_alone_give(task):
     assert sorted(found.skipped_.values()) == [1, 3]
     assert alone.n_skipped_ == 0
     alone._skipped = found._skipped
-    assert found._to_bytes() == alone._to_bytes()
+    assert found.to_bytes() == alone.to_bytes()
 
 
 @each_task

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
-from kernelstream.backends import cpu
-from kernelstream.learner import model as learner_model
+from kernelstream.learner import machine
+from kernelstream.learner.loops import LOOPS
+from kernelstream.learner.state import arrays
 
 pytestmark = pytest.mark.usefixtures("without_compiler")
 RANDOM = np.random.default_rng(0)
@@ -25,20 +26,20 @@ class Counts:
 
     def __init__(self, monkeypatch):
         self.copies = self.numbers = self.tiles = 0
-        resize, learn = learner_model.resize, cpu._learn_rows
+        resize, learn = machine.resize, LOOPS["expansion"]
 
         def counted_resize(state, fields, sizes):
             self.copies += 1
             larger = resize(state, fields, sizes)
-            self.numbers += sum(array.size for record in larger for array in record)
+            self.numbers += sum(array.size for _, array in arrays(larger))
             return larger
 
         def counted_learn(*arguments):
             self.tiles += 1
             return learn(*arguments)
 
-        monkeypatch.setattr(learner_model, "resize", counted_resize)
-        monkeypatch.setattr(cpu, "_learn_rows", counted_learn)
+        monkeypatch.setattr(machine, "resize", counted_resize)
+        monkeypatch.setitem(LOOPS, "expansion", counted_learn)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])
@@ -90,7 +91,7 @@ def test_a_late_class_is_unknown_until_its_row_in_prequential_too():
     for i, (x, label) in enumerate(zip(X, y, strict=True)):
         if i and label in rows.classes_:
             np.testing.assert_allclose(
-                rows._scores(x[None])[0][0], result.scores[i, : label + 1], atol=1e-9
+                rows.label_scores(x[None])[0], result.scores[i, : label + 1], atol=1e-9
             )
         rows.learn_one(x, label)
 
@@ -99,45 +100,48 @@ def test_a_late_class_is_unknown_until_its_row_in_prequential_too():
 def test_a_block_that_is_refused_leaves_no_class_behind(n_before):
     """Also where it would have made the model keep nonzeros alone, from 64 classes on."""
     model = new_model(kernel="linear").partial_fit(X[:n_before], np.arange(n_before))
-    before, bad = model._to_bytes(), X[:50].copy()
+    before, bad = model.to_bytes(), X[:50].copy()
     bad[40] = 1e90
     for _ in range(2):
         with pytest.raises(ks.BadRow, match="row 40"):
             model.partial_fit(bad, np.arange(100, 150))
-        assert model._to_bytes() == before
+        assert model.to_bytes() == before
     twin = copy.deepcopy(model)
     for one in (model, twin):
         one.partial_fit(X[100:200], np.arange(100) + 200)
-    assert model._to_bytes() == twin._to_bytes()
+    assert model.to_bytes() == twin.to_bytes()
     fresh = new_model(kernel="linear").partial_fit(X[:n_before], np.arange(n_before))
     fresh.partial_fit(X[100:200], np.arange(100) + 200)
-    assert fresh._to_bytes() == model._to_bytes()
+    assert fresh.to_bytes() == model.to_bytes()
 
 
 def test_many_late_classes_take_as_little_as_declared_ones(tmp_path):
     y = np.tile(np.arange(100), 4)
     late = new_model().partial_fit(X, y)
-    assert late._learner.state.expansion.a.shape[0] == 2
+    assert late.machine_.state.expansion.coef.shape[0] == 2
     late.save(tmp_path / "late.ks")
     twin = ks.load(tmp_path / "late.ks")
-    assert twin._to_bytes() == late._to_bytes()
+    assert twin.to_bytes() == late.to_bytes()
     np.testing.assert_array_equal(twin.predict(X), late.predict(X))
 
 
-def test_a_file_with_a_line_for_each_of_many_outputs_is_read():
-    """As versions before wrote it, where the classes had come with the stream."""
-    from kernelstream import persistence
+def test_a_file_with_a_line_for_each_of_many_outputs_is_read(monkeypatch):
+    """As the first versions wrote it, where the classes had come with the stream."""
     from kernelstream.estimators.files import from_bytes
-    from kernelstream.learner.predict import _lines
+    from kernelstream.expansion.scoring import by_output
+    from kernelstream.files import bytes as file_bytes
 
     model = new_model().partial_fit(X, np.tile(np.arange(100), 4))
-    header, arrays = persistence.from_bytes(model._to_bytes())
+    header, found = file_bytes.from_bytes(model.to_bytes())
     header.pop("format_version")
-    state = model._learner.state
-    for name in ("a", "b"):
-        arrays[f"expansion.{name}"] = _lines(state, getattr(state.expansion, name))
-    arrays["expansion.output"] = np.empty((0, 0), np.int64)
-    twin = from_bytes(persistence.to_bytes(header, arrays))
+    expansion, n = model.machine_.state.expansion, 100
+    found["expansion.a"], found["expansion.b"] = (by_output(expansion, f, n) for f in (0, 1))
+    found["expansion.output"] = np.empty((0, 0), np.int64)
+    found["budget.gram"], found["budget.replaced"] = found.pop("gram.gram"), np.zeros(1, np.int64)
+    found["step_size.log_level"] = found.pop("drift.log_level")
+    found["step_size.drift"] = found.pop("drift.score")
+    monkeypatch.setattr(file_bytes, "FORMAT_VERSION", 1)
+    twin = from_bytes(file_bytes.to_bytes(header, found))
     np.testing.assert_array_equal(twin.dual_coef_, model.dual_coef_)
     model.partial_fit(X[:50], np.arange(50))
     twin.partial_fit(X[:50], np.arange(50))

@@ -96,7 +96,7 @@ def test_pickled_models_go_on_bit_for_bit(task):
     twin = pickle.loads(pickle.dumps(model))
     model.partial_fit(X[200:], y[200:])
     twin.partial_fit(X[200:], y[200:])
-    assert model._to_bytes() == twin._to_bytes()
+    assert model.to_bytes() == twin.to_bytes()
 
 
 def test_readable_state():

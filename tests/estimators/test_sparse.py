@@ -95,20 +95,20 @@ def test_float32_rows_stay_float32():
 def test_a_bad_row_is_refused_and_nothing_changes():
     X, y = data()
     model = ks.KernelClassifier("linear").partial_fit(sparse.csr_array(X), y)
-    before = model._to_bytes()
+    before = model.to_bytes()
     for bad, message in ((np.nan, "NaN"), (np.inf, "infinity"), (1e200, "row 2 was refused")):
         rows = sparse.lil_array(X[:5])
         rows[2, 3] = bad
         with pytest.raises(ValueError, match=message):
             model.partial_fit(rows.tocsr(), y[:5])
-        assert model._to_bytes() == before
+        assert model.to_bytes() == before
     row = np.zeros(40)
     row[3] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         model.learn_one(row, 1)
     with pytest.raises(ValueError, match="features"):
         model.partial_fit(sparse.csr_array((2, 41)), [0, 1])
-    assert model._to_bytes() == before
+    assert model.to_bytes() == before
     with pytest.raises(ValueError, match="does not go with sparse rows"):
         ks.KernelClassifier(budget=ks.budgets.Merge(20)).partial_fit(sparse.csr_array(X), y)
 
@@ -121,7 +121,7 @@ def test_a_sparse_model_survives_files_and_pickles(tmp_path, make):
     model.save(tmp_path / "model.ks")
     expected = make().partial_fit(rows[:200], y[:200]).partial_fit(rows[200:], y[200:])
     for copy in (ks.load(tmp_path / "model.ks"), pickle.loads(pickle.dumps(model))):
-        assert copy.partial_fit(rows[200:], y[200:])._to_bytes() == expected._to_bytes()
+        assert copy.partial_fit(rows[200:], y[200:]).to_bytes() == expected.to_bytes()
 
 
 def test_gamma_scale_is_that_of_dense_rows():
@@ -149,7 +149,7 @@ def test_text_in_a_streaming_loop():
             model.partial_fit(words.transform([text]), [label])
     assert model.predict(words.transform(["disk space", "screen"])).tolist() == ["d", "s"]
     assert model.support_vectors_.shape[1] == 2**20
-    assert model._learner.points.rows.nnz < 200
+    assert model.machine_.store.rows.nnz < 200
 
 
 def test_text_in_a_pipeline():

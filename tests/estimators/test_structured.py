@@ -124,7 +124,7 @@ def test_labels_are_what_the_user_calls_them():
 def test_bad_labels_and_structures_are_refused_and_nothing_changes():
     X, y = stream(ANIMALS, 50)
     model = ks.KernelClassifier(label_structure=ANIMALS).partial_fit(X, y)
-    before = model._to_bytes()
+    before = model.to_bytes()
     with pytest.raises(ValueError, match="label 'cow' is unknown"):
         model.partial_fit(X[:3], ["cat", "cow", "dog"])
     with pytest.raises(ValueError, match=r"label 'pets' is unknown.*inner_nodes=True"):
@@ -133,7 +133,7 @@ def test_bad_labels_and_structures_are_refused_and_nothing_changes():
         ks.KernelClassifier(label_structure=ANIMALS).partial_fit(X, y, classes=["cat", "cow"])
     with pytest.raises(ValueError, match="NaN"):
         model.partial_fit(np.full((1, 4), np.nan), ["cat"])
-    assert model._to_bytes() == before
+    assert model.to_bytes() == before
     with pytest.raises(TypeError, match="label_structure='tree' is not one"):
         ks.KernelClassifier(label_structure="tree").partial_fit(X, y)
     with pytest.raises(ValueError, match="k=5 is out of range"):
@@ -171,7 +171,7 @@ def test_a_structured_model_survives_files_and_pickles(tmp_path, structure):
         copy.partial_fit(X[80:], y[80:])
         np.testing.assert_array_equal(copy.classes_, model.classes_)
         expected = ks.load(tmp_path / "model.ks").partial_fit(X[80:], y[80:])
-        assert copy._to_bytes() == expected._to_bytes()
+        assert copy.to_bytes() == expected.to_bytes()
 
 
 @pytest.mark.usefixtures("without_compiler")
@@ -190,7 +190,7 @@ def test_many_labels_keep_a_few_coefficients_a_point():
     X = np.column_stack([np.sin(codes), np.cos(codes), np.sin(7 * codes)])
     model = ks.KernelClassifier(label_structure=tree, gamma=20.0, budget=300)
     result = ks.prequential(model, X, names[codes])
-    assert model._learner.state.expansion.a.shape == (6, 300)
+    assert model.machine_.state.expansion.coef.shape == (6, 2, 300)
     assert model.dual_coef_.shape == (500, 300)
     assert result.errors[600:].mean() < result.errors[:300].mean()
     np.testing.assert_allclose(
@@ -204,11 +204,11 @@ def test_flat_labels_that_are_many_do_so_too(tmp_path):
     y = random.integers(0, 200, 600)
     X = np.column_stack([np.sin(y), np.cos(y), np.sin(5 * y)])
     model = ks.KernelClassifier(budget=100, gamma=5.0).partial_fit(X, y, classes=np.arange(200))
-    assert model._learner.state.expansion.a.shape == (2, 100)
+    assert model.machine_.state.expansion.coef.shape == (2, 2, 100)
     model.partial_fit(X[:2], [777, 778])  # late classes
     assert model.predict(X).shape == (600,)
     model.save(tmp_path / "m.ks")
-    assert ks.load(tmp_path / "m.ks")._to_bytes() == model._to_bytes()
+    assert ks.load(tmp_path / "m.ks").to_bytes() == model.to_bytes()
 
 
 def test_wipo_alpha_the_tree_lowers_error_and_tree_loss():

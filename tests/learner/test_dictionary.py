@@ -7,12 +7,10 @@ from hypothesis import strategies as st
 
 import kernelstream as ks
 from kernelstream import losses, margins, step_sizes
-from kernelstream.backends import cpu
 from kernelstream.budgets import Independent
 from kernelstream.kernels import RBF, Homogenized, Linear, Polynomial
 from kernelstream.learner.dictionary import learn_dictionary
-from kernelstream.learner.model import Parts, build
-from kernelstream.learner.predict import coefficients
+from kernelstream.learner.machine import Machine, Parts
 from kernelstream.learner.reference import DictionaryReference
 from kernelstream.updates import Dual
 
@@ -43,20 +41,20 @@ def compare_with_matrices(chosen, X, y, weight, n_outputs=1, tile_rows=64, compi
     """Scores on the way, points and coefficients, beside those of the reference."""
     reference = DictionaryReference(chosen, 2, n_outputs)
     scores = [reference.learn(*row) for row in zip(X, y, weight, strict=True)]
-    learner = build(chosen, 2, n_outputs, np.dtype(float))
+    learner = Machine(chosen, 2, n_outputs, np.dtype(float))
     if not compiled:
         learner.scratch["learn"] = learn_dictionary.py_func
     if n_outputs > 1:
         learner.model = learner.model._replace(
             loss=losses.find("classification", "hinge", False).rule
         )
-    trail = cpu.learn(learner, X, y, weight, tile_rows)
+    trail = learner.learn(X, y, weight, tile_rows=tile_rows)[0]
     size = max(1.0, np.abs(scores).max())
     np.testing.assert_allclose(trail.scores, scores, rtol=1e-6, atol=1e-7 * size)
-    np.testing.assert_allclose(learner.points.stored(learner.n_points), reference.points)
+    np.testing.assert_allclose(learner.store.stored(learner.n_points), reference.points)
     block = chosen.kernel(X, reference.points)
     np.testing.assert_allclose(
-        block @ coefficients(learner.state).T, block @ reference.beta, rtol=1e-6, atol=1e-7 * size
+        block @ learner.coefficients().T, block @ reference.beta, rtol=1e-6, atol=1e-7 * size
     )
     return learner, reference
 
@@ -93,9 +91,9 @@ def test_compiled_tiles_agree(update):
     X, y, weight = problem(n_rows, 0)
     found = []
     for tile_rows in (1, 64, 512):
-        learner = build(parts(KERNELS[1], update, Independent(0.01)), 2, 1, np.dtype(float))
-        cpu.learn(learner, X, y, np.sign(weight), tile_rows)
-        found.append(cpu.scores(learner, X))
+        learner = Machine(parts(KERNELS[1], update, Independent(0.01)), 2, 1, np.dtype(float))
+        learner.learn(X, y, np.sign(weight), tile_rows=tile_rows)
+        found.append(learner.scores(X))
     size = np.abs(found[0]).max()
     for scores in found[1:]:
         np.testing.assert_allclose(scores, found[0], rtol=1e-7, atol=1e-8 * size)
@@ -106,7 +104,7 @@ def regressor(**params):
 
 
 def inverse_is_sound(model):
-    learner = model._learner
+    learner = model.machine_
     n = learner.n_points
     fresh = np.linalg.inv(learner.state.budget.gram[:n, :n])
     found = learner.state.budget.inverse[:n, :n]
@@ -140,7 +138,7 @@ def test_a_hundred_thousand_rows_leave_the_inverse_sound():
     model = regressor(kernel=Homogenized(RBF(1 / 18), 0.1)).partial_fit(X, y)
     assert model.n_support_ <= 12
     assert inverse_is_sound(model)
-    covariance = model._learner.state.dual.covariance[: model.n_support_, : model.n_support_]
+    covariance = model.machine_.state.update.covariance[: model.n_support_, : model.n_support_]
     assert np.linalg.eigvalsh(0.5 * (covariance + covariance.T))[0] > -1e-12
     grid = np.linspace(-10, 10, 200)[:, None]
     assert np.sqrt(np.mean((model.predict(grid) - np.sinc(grid[:, 0] / np.pi)) ** 2)) < 0.02
@@ -160,7 +158,7 @@ def test_a_full_dictionary_moves_with_the_stream():
         found[preset] = np.mean((model.predict(X[-500:]) - y[-500:]) ** 2)
         assert inverse_is_sound(model)
     assert found["sog-svr"] < 0.05 < found["sog-svr-paper"]
-    covariance = model._learner.state.dual.covariance[:12, :12]
+    covariance = model.machine_.state.update.covariance[:12, :12]
     np.testing.assert_allclose(covariance, covariance.T, atol=1e-9)
 
 
@@ -169,12 +167,12 @@ def test_swapping_does_not_depend_on_tiles(c):
     X, y, _ = problem(400, 1)
     found = []
     for tile_rows in (1, 7, 256):
-        learner = build(
+        learner = Machine(
             parts(RBF(1.0), Dual(), Independent(0.01, size=10), c), 2, 1, np.dtype(float)
         )
         learner.scratch["learn"] = learn_dictionary.py_func
-        cpu.learn(learner, X, y, np.ones(400), tile_rows)
-        found.append(cpu.scores(learner, X))
+        learner.learn(X, y, np.ones(400), tile_rows=tile_rows)
+        found.append(learner.scores(X))
         assert learner.n_points == 10
     for scores in found[1:]:
         np.testing.assert_allclose(scores, found[0], rtol=1e-6, atol=1e-7)
@@ -206,14 +204,14 @@ def test_newton_is_the_minimum_over_all_rows():
 def test_the_first_point_takes_all_of_its_target(update, target):
     """Table 2 starts from y_1 / k_11, whatever the step, and the box cuts that."""
     X = np.array([[0.3, -1.0]])
-    learner = build(parts(Linear(), update, Independent(0.01)), 2, 1, np.dtype(float))
-    cpu.learn(learner, X, np.array([target]), np.ones(1))
-    np.testing.assert_allclose(cpu.scores(learner, X), [[target]], rtol=1e-14)
+    learner = Machine(parts(Linear(), update, Independent(0.01)), 2, 1, np.dtype(float))
+    learner.learn(X, np.array([target]), np.ones(1))
+    np.testing.assert_allclose(learner.scores(X), [[target]], rtol=1e-14)
     if update.box is not None:
         tight = Dual("gradient", step=update.step, box=0.5)
-        learner = build(parts(Linear(), tight, Independent(0.01)), 2, 1, np.dtype(float))
-        cpu.learn(learner, X, np.array([target]), np.ones(1))
-        assert coefficients(learner.state)[0, 0] == np.sign(target) * 0.5
+        learner = Machine(parts(Linear(), tight, Independent(0.01)), 2, 1, np.dtype(float))
+        learner.learn(X, np.array([target]), np.ones(1))
+        assert learner.coefficients()[0, 0] == np.sign(target) * 0.5
 
 
 def reduced_dual(learner, A, y, weight, star, plain):
@@ -231,19 +229,19 @@ def test_the_best_step_in_a_box_raises_the_dual_as_far_as_it_can(box):
     X, y, weight = problem(60, 5)
     weight[weight == 0] = 1.0
     chosen = parts(KERNELS[1], Dual("gradient", box=box), Independent(0.05))
-    learner, reference = build(chosen, 2, 1, np.dtype(float)), DictionaryReference(chosen, 2, 1)
+    learner, reference = Machine(chosen, 2, 1, np.dtype(float)), DictionaryReference(chosen, 2, 1)
     moved = 0
     for i in range(60):
         n = learner.n_points
-        before = [
-            np.append(v[0, :n], 0.0) for v in (learner.state.dual.star, learner.state.dual.plain)
-        ]
-        cpu.learn(learner, X[i : i + 1], y[i : i + 1], weight[i : i + 1])
+        dual = learner.state.update
+        before = [np.append(v[0, :n], 0.0) for v in (dual.star, dual.plain)]
+        learner.learn(X[i : i + 1], y[i : i + 1], weight[i : i + 1])
         reference.learn(X[i], y[i], weight[i])
         m = learner.n_points
         if i == 0:
             continue
-        after = [v[0, :m] for v in (learner.state.dual.star, learner.state.dual.plain)]
+        dual = learner.state.update
+        after = [v[0, :m] for v in (dual.star, dual.plain)]
         rows = reference.A, y[: i + 1], weight[: i + 1]
         pairs = list(zip(after, before, strict=True))
         reached = [
@@ -277,14 +275,14 @@ def test_what_cannot_be_represented_is_refused_and_changes_nothing(preset, case)
     for size in (None, 8):
         budget = Independent(0.01, size)
         model = ks.make(preset, "regressor", gamma=0.5, budget=budget).partial_fit(X, y)
-        before = model._to_bytes()
+        before = model.to_bytes()
         with pytest.raises(ks.BadRow, match="row 1 was refused"):
             model.partial_fit([X[0], row], [y[0], target], sample_weight=[1.0, weight])
-        assert model._to_bytes() == before
+        assert model.to_bytes() == before
         if weight == 1.0:
             with pytest.raises(ks.BadRow, match="row 0 was refused"):
                 model.learn_one(np.array(row), target)
-            assert model._to_bytes() == before
+            assert model.to_bytes() == before
 
 
 @pytest.mark.parametrize("preset", ["sog-svr", "sog-svr-paper"])
@@ -309,7 +307,7 @@ def test_rows_of_very_different_size_leave_the_covariance_positive(kernel):
         y = 2 * X[:, 0] + random.normal(size=300)
         model = regressor(kernel=kernel, fit_intercept=False).partial_fit(X, y)
         n = model.n_support_
-        covariance = model._learner.state.dual.covariance[:n, :n]
+        covariance = model.machine_.state.update.covariance[:n, :n]
         assert np.linalg.eigvalsh(0.5 * (covariance + covariance.T))[0] > 0
         assert np.median(np.abs(model.predict(X) - y)) < 1.5
 

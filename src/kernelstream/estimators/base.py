@@ -23,7 +23,7 @@ from kernelstream.estimators.choices import (
     solver_of,
 )
 from kernelstream.estimators.labels import Labels
-from kernelstream.estimators.rows import require_weight
+from kernelstream.estimators.rows import checked_weights, require_weight
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.machine import Machine
@@ -89,16 +89,19 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         return None
 
     def _checked(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, labels: Labels | None
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
-        """Rows and targets as a machine learns them, or an error; `labels` are those so far."""
+        """Rows and targets as a machine learns them, or an error; `whole_data`: for `fit`."""
         raise TypeError(f"{type(self).__name__} must say how its targets become numbers.")
 
-    def _check_fit(self, rows: Rows) -> None:
-        """Refuse data that `fit` can make nothing of."""
-        require_weight(rows.weight)
+    def _weights(self, sample_weight: Any, n_rows: int, whole_data: bool) -> np.ndarray:
+        """The weights of rows, of which `fit` needs at least one."""
+        weight = checked_weights(sample_weight, n_rows)
+        if whole_data:
+            require_weight(weight)
+        return weight
 
-    def _check_learned(self, rows: Rows, n_seen: int) -> None:
+    def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
         """Warn of what a block has shown."""
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
@@ -189,18 +192,19 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             while sifted is None or sifted.kept.size:
                 if sifted is not None:
                     X, y, sample_weight = sifted.sound()
-                known, before = self._learned, dict(self.__dict__)
-                machine = None
+                before, machine = dict(self.__dict__), None
                 try:
-                    labels = None if known is None else known.labels
-                    rows = self._checked(X, y, classes, sample_weight, labels)
-                    machine = self._machine_to_change(rows)
+                    rows = self._checked(X, y, classes, sample_weight)
+                    if self._learned is None:
+                        machine = self._new_machine(rows, whole_data=False).as_draft()
+                    else:
+                        machine = self._learned.machine.changeable()
                     with machine.gate.for_writing():
                         machine.begin()
                         trails = machine.learn(
                             rows.X, rows.y, rows.weight, rows.new_outputs, keep_scores
                         )
-                        self._publish(machine, rows.labels)
+                        self._knowledge = Learned(machine, rows.labels)
                         machine.commit()
                 except BaseException as error:
                     if machine is None or machine.roll_back():
@@ -217,20 +221,6 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
                 self._report(sifted.bad)
             return Block(trails, None if sifted is None else sifted.kept)
 
-    def _machine_to_change(self, rows: Rows) -> Machine:
-        """The machine that learns the next block: a new one, the one there is, or a draft of it."""
-        if self._learned is None:
-            return self._new_machine(rows, whole_data=False).as_draft()
-        machine = self._learned.machine
-        if machine.gate.is_free():
-            return machine
-        with machine.gate:
-            return machine.draft()
-
-    def _publish(self, machine: Machine, labels: Labels | None) -> None:
-        """Let readers see what was learned, all of it in one step."""
-        self._knowledge = Learned(machine, labels)
-
     def _restore(self, before: dict[str, Any]) -> None:
         self.__dict__.update(before)
         for name in set(self.__dict__) - set(before):
@@ -244,24 +234,25 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
                 if not machine.gate.readers:
                     machine.learn_row(row, y)
                     return
-        learned, machine = self._learned, self._machine_to_change(None)  # type: ignore[arg-type]
+        learned, machine = self._known(), machine.changeable()
         with machine.gate.for_writing():
             try:
                 machine.begin()
                 machine.learn_row(row, y)
-                self._knowledge = learned._replace(machine=machine)  # type: ignore[union-attr]
+                self._knowledge = learned._replace(machine=machine)
                 machine.commit()
             except BaseException:
                 if machine.roll_back():
                     self._knowledge = learned
                 raise
 
-    def _fit_all(self, X: Any, y: Any, sample_weight: Any, classes: Callable[[Any], Any]) -> Self:
-        """`fit`, which leaves everything as it was if it fails; `classes` tells those of y."""
+    def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """`fit`, which leaves everything as it was if it fails."""
         with self._turn:
             before = dict(self.__dict__)
-            sifted = self._sifted(X, y, sample_weight, known=False)
-            sifted = sifted if self.skips_bad_rows() else None
+            sifted = None
+            if self.skips_bad_rows():
+                sifted = self._sifted(X, y, sample_weight, known=False)
             while True:
                 for name in ("_knowledge", "_skipped", "_watch", "n_passes_"):
                     self.__dict__.pop(name, None)
@@ -271,8 +262,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
                         raise ValueError("no row of X can be learned: there is nothing to fit.")
                     X, y, sample_weight = sifted.sound()
                 try:
-                    rows = self._checked(X, y, classes(y), sample_weight, None)
-                    self._check_fit(rows)
+                    rows = self._checked(X, y, None, sample_weight, whole_data=True)
                     machine = self._new_machine(rows, whole_data=True)
                     n_passes = self._learn_epochs(machine, rows)
                 except BaseException as error:
@@ -284,7 +274,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
                 if n_passes is not None:
                     self.n_passes_ = n_passes
                 self._knowledge = Learned(machine, rows.labels)
-                self._check_learned(rows, machine.n_seen)
+                self._check_learned(rows, machine.n_seen, whole_data=True)
                 if sifted is not None:
                     self._report(sifted.bad)
                 return self
@@ -326,9 +316,10 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         """
         if self.machine_.parts.update.finishes:
             with self._turn:
-                learned, machine = self._learned, self.machine_.copy()
+                learned = self._known()
+                machine = learned.machine.copy()
                 violation = machine.finish()
-                self._knowledge = learned._replace(machine=machine)  # type: ignore[union-attr]
+                self._knowledge = learned._replace(machine=machine)
             self._warn_unfinished(machine, violation)
         return self
 
@@ -364,7 +355,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             machine = self.machine_.copy()
             machine.widen(integer_at_least("n_features", n_features, 1))
             self.n_features_in_ = n_features
-            self._knowledge = self._learned._replace(machine=machine)  # type: ignore[union-attr]
+            self._knowledge = self._known()._replace(machine=machine)
 
     # --- one row at a time -----------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from kernelstream.estimators.bad_rows import unmasked
 from kernelstream.estimators.base import KernelEstimator, Rows
 from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.labels import (
@@ -21,7 +20,6 @@ from kernelstream.estimators.labels import (
     shown,
     warn_of_ids,
 )
-from kernelstream.estimators.rows import checked_weights
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
@@ -214,18 +212,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        return self._fit_all(X, y, sample_weight, lambda y: np.unique(as_labels(unmasked(y))))
-
-    def _check_fit(self, rows: Rows) -> None:
-        super()._check_fit(rows)
-        present = np.unique(rows.y[rows.weight > 0])
-        if len(present) < 2:
-            only = [rows.labels.names[rows.labels.position(code)] for code in present]
-            raise ValueError(
-                f"y has only one class with a positive sample_weight, {only!r}: "
-                "a classifier needs at least two classes to fit. To begin a stream with a "
-                "single class use partial_fit."
-            )
+        return self._fit_all(X, y, sample_weight)
 
     def target_check(self) -> Callable[[Any], str | None]:
         structure, known, kind = self.structure(), None, None
@@ -275,15 +262,20 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         return self
 
     def _checked(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, labels: Labels | None
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
         X, y = self._rows(X, as_written(y))
         y = as_labels(y)
-        weight = checked_weights(sample_weight, X.shape[0])
-        if labels is None:
+        weight = self._weights(sample_weight, X.shape[0], whole_data)
+        if whole_data:
+            _require_two_classes(y[weight > 0])
+            classes = np.unique(y)
+        if self._learned is None:
             labels = Labels(classes, self.structure())
-        elif classes is not None:
-            _check_declared(classes, labels)
+        else:
+            labels = self._known_labels()
+            if classes is not None:
+                _check_declared(classes, labels)
         learned = weight > 0  # a label that only comes without weight does not exist
         try:
             labels, codes_learned, new = labels.including(y[learned])
@@ -294,13 +286,21 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         # a new class exists from its own row on
         return Rows(X, codes, weight, labels, np.flatnonzero(learned)[new].tolist())
 
-    def _check_learned(self, rows: Rows, n_seen: int) -> None:
-        labels = rows.labels
-        if labels is None or self.__dict__.get("_warned_of_ids"):
-            return
-        n_classes = labels.n_late if rows.new_outputs else len(labels)
-        if rows.new_outputs or n_seen == len(rows.y):
-            self._warned_of_ids = warn_of_ids(n_classes, n_seen)
+    def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
+        assert rows.labels is not None
+        if whole_data:
+            warn_of_ids(len(rows.labels), len(rows.y))
+        elif (
+            rows.new_outputs
+            and "_warned_of_ids" not in self.__dict__
+            and warn_of_ids(rows.labels.n_late, n_seen)
+        ):
+            self._warned_of_ids = True
+
+    def _known_labels(self) -> Labels:
+        labels = self._known().labels
+        assert labels is not None
+        return labels
 
     def structure(self) -> LabelStructure | None:
         """The label structure, checked."""
@@ -377,7 +377,9 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         -------
         label
         """
-        scores, (_, labels) = self._read_one(x)
+        scores, learned = self._read_one(x)
+        labels = learned.labels
+        assert labels is not None
         if self.label_structure is not None:
             scores = self.per_label(scores[None])[0]
         return labels.names[int(scores[0] > 0.0 if labels.single_output else scores.argmax())]
@@ -421,8 +423,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """The label of each row with the highest score; NaN is that of a label not known yet."""
-        labels = self._known().labels
-        assert labels is not None
+        labels = self._known_labels()
         return labels.as_array()[labels.predicted(np.where(np.isnan(scores), -np.inf, scores))]
 
     def top_k(self, X: Any, k: int) -> np.ndarray:
@@ -485,6 +486,16 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         if labels is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")
         return labels.as_array()
+
+
+def _require_two_classes(y: np.ndarray) -> None:
+    present = np.unique(y)
+    if len(present) < 2:
+        raise ValueError(
+            f"y has only one class with a positive sample_weight, {present.tolist()!r}: "
+            "a classifier needs at least two classes to fit. To begin a stream with a "
+            "single class use partial_fit."
+        )
 
 
 def _check_declared(classes: Any, labels: Labels) -> None:

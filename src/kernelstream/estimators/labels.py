@@ -174,10 +174,6 @@ class Labels:
             return None
         return 2.0 * position - 1.0 if self.single_output else float(position)
 
-    def position(self, code: float) -> int:
-        """The place of a label's number among the names."""
-        return int(code > 0.0) if self.single_output else int(code)
-
     def predicted(self, scores: np.ndarray) -> np.ndarray:
         """The index of the winning label of each row of scores."""
         if self.single_output:

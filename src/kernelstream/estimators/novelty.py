@@ -7,8 +7,6 @@ from sklearn.base import OutlierMixin
 
 from kernelstream.estimators.base import KernelEstimator, Rows
 from kernelstream.estimators.files import Saveable
-from kernelstream.estimators.labels import Labels
-from kernelstream.estimators.rows import checked_weights
 from kernelstream.learner.machine import Machine
 from kernelstream.margins import Nu
 
@@ -108,7 +106,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        return self._fit_all(X, None, sample_weight, lambda y: None)
+        return self._fit_all(X, None, sample_weight)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
         """Learn the rows of a block, in order.
@@ -128,10 +126,10 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         return self
 
     def _checked(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, labels: Labels | None
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
         X = self._rows(X)
-        return Rows(X, np.ones(X.shape[0]), checked_weights(sample_weight, X.shape[0]))
+        return Rows(X, np.ones(X.shape[0]), self._weights(sample_weight, X.shape[0], whole_data))
 
     def learn_one(self, x: np.ndarray, y: Any = None) -> "NoveltyDetector":
         """Learn one row: `partial_fit` without its overhead.

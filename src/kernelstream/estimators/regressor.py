@@ -9,8 +9,6 @@ from sklearn.base import RegressorMixin
 
 from kernelstream.estimators.base import KernelEstimator, Rows
 from kernelstream.estimators.files import Saveable
-from kernelstream.estimators.labels import Labels
-from kernelstream.estimators.rows import checked_weights
 from kernelstream.learner.rows import extreme_target
 
 __all__ = ["KernelRegressor"]
@@ -108,7 +106,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         -------
         self
         """
-        return self._fit_all(X, y, sample_weight, lambda y: None)
+        return self._fit_all(X, y, sample_weight)
 
     def target_check(self) -> Callable[[Any], str | None]:
         def problem(y: Any) -> str | None:
@@ -139,10 +137,10 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         return self
 
     def _checked(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, labels: Labels | None
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
         X, y = self._rows(X, y, y_numeric=True)
-        return Rows(X, y.astype(float), checked_weights(sample_weight, X.shape[0]))
+        return Rows(X, y.astype(float), self._weights(sample_weight, X.shape[0], whole_data))
 
     def learn_one(self, x: np.ndarray, y: float) -> "KernelRegressor":
         """Learn one row: `partial_fit` without its overhead.

@@ -29,7 +29,7 @@ def raw_of_all(coef: np.ndarray, scale: np.ndarray, block: np.ndarray) -> np.nda
     np.multiply(
         coef[:, :, :n].transpose(1, 0, 2), scale[:, None, None], out=scaled, casting="same_kind"
     )
-    products = block.T @ scaled.reshape(-1, n).T
+    products = block.T @ scaled.reshape(n_functions * n_outputs, n).T
     for s in range(n_functions):
         own = products[:, s * n_outputs : (s + 1) * n_outputs]
         np.divide(own, scale[s], out=raw[s], dtype=np.float64)

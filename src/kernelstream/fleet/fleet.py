@@ -89,6 +89,8 @@ class Fleet:
     np.True_
     """
 
+    _members: Members | None
+
     def __init__(
         self, preset: str, task: str, n_models: int, n_features: int, *, classes: Any = None,
         dtype: Any = "float64", n_jobs: int | None = None, **params: Any,
@@ -132,7 +134,7 @@ class Fleet:
         self._n_asked = integer_at_least("n_models", n_models, 0)
         if self._n_asked:  # the models of a file are what they are
             refuse_unused(self._prototype)
-        self._members: Members | None = None
+        self._members = None
         self._turn = threading.RLock()  # for which learning calls of several threads wait
 
     def _new_members(self, labels: Labels | None, max_bytes: int | None = None) -> Members:

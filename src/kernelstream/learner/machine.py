@@ -137,7 +137,7 @@ class Machine:
         n_slots = first_slots(self.limit) if n_slots is None else n_slots
         declared = self._declared[_keeps_nonzeros(self._most_touched, n_outputs)]
         sizes = _sizes(self._most_touched, n_outputs, n_slots)
-        kind = SparseStore if sparse else DenseStore
+        kind: Any = SparseStore if sparse else DenseStore
         needed = n_bytes(declared, sizes) + kind.n_bytes(n_slots, n_features, dtype)
         refuse_beyond(max_bytes, needed, "the model")
         self.state: State = allocate(declared, sizes)
@@ -418,6 +418,13 @@ class Machine:
         """A copy that is thrown away if it fails to learn a block."""
         return self.copy().as_draft()
 
+    def changeable(self) -> "Machine":
+        """The machine that learns a block: this one, or a draft of it where somebody may read."""
+        if self.gate.is_free():
+            return self
+        with self.gate:
+            return self.draft()
+
     def as_draft(self) -> "Machine":
         """This machine, which nobody has seen yet: it is thrown away if it fails."""
         self._undo = None
@@ -494,7 +501,10 @@ class Machine:
         if self._room is None or self.state.intercept.b.base is not self._room.intercept.b:
             self._room = None
         if self._room is None or len(self._room.intercept.b) < wanted:
-            self._room = resize(self.state, self.declared, self.sizes(n_outputs=2 * wanted))
+            sizes = self.sizes(n_outputs=2 * wanted)
+            if self.declared is self._declared[0]:  # which has a line for every output
+                sizes["lines"] = 2 * wanted
+            self._room = resize(self.state, self.declared, sizes)
         self.state = first_outputs(self._room, self.declared, wanted, n_old)
 
     def _keep_nonzeros(self, n_outputs: int) -> None:

@@ -11,12 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream import budgets, margins, step_sizes, updates
+from kernelstream.budgets.merging import best_share, cost_of_merging
 from kernelstream.learner.machine import Parts
-from kernelstream.parts import SLACK
+from kernelstream.parts import SLACK, named
 from kernelstream.updates.explicit import LARGEST_DECAY
 
 __all__ = ["ActiveReference", "DictionaryReference", "PerceptronReference", "Reference"]
+
+
+def is_named(part: Any, *names: str) -> bool:
+    """Whether a part is one of those whose specification is written here."""
+    return any(named(name) is type(part) for name in names)
 
 
 def _next_felt(felt: float, correlation: float, objective: float) -> float:
@@ -62,7 +67,7 @@ class Reference:
 
     def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
         """Learn one row; return its scores before that."""
-        smd = isinstance(self.parts.step_size, step_sizes.SMD)
+        smd = self.parts.step_size.to_rule().is_traced()
         _, lam = self._meta_and_decay("")
         _, lam_b = self._meta_and_decay("intercept_")
         loss = self.parts.loss
@@ -89,7 +94,7 @@ class Reference:
         g_v = self.c * self.pi + xi @ v  # (45)
 
         # (c) step sizes, traces
-        implicit = isinstance(self.parts.update, updates.Implicit)
+        implicit = is_named(self.parts.update, "Implicit")
         unit = self._unit(total_weight * loss.value(scores, y, self.epsilon))
         objective = self.mean_loss + self.c * self.norm2 / 2
         eta, capped = self._adapt_step(g_v / unit, rho, k_xx)
@@ -182,7 +187,7 @@ class Reference:
         if fitted:
             slope += lam * self.v_b - eta * weight * xi
         followed = slope.copy()
-        traced = isinstance(self.parts.step_size, step_sizes.SMD) and step > 0
+        traced = self.parts.step_size.to_rule().is_traced() and step > 0
         if traced:
             loss.follow(y, margin, step, xi, dual, followed)
         d_xi = (slope - followed) / step if traced else 0 * xi  # d xi / d log eta
@@ -214,7 +219,7 @@ class Reference:
     def _meta_and_decay(self, whose: str) -> tuple[float, float]:
         """mu and lambda of f (""), of the intercepts ("intercept_") or of the margin."""
         rule: Any = self.parts.step_size
-        if not isinstance(rule, step_sizes.SMD):
+        if not is_named(rule, "SMD"):
             return 0.0, 0.0
         own = getattr(rule, whose + "meta"), getattr(rule, whose + "decay")
         shared = rule.meta, rule.decay
@@ -225,10 +230,14 @@ class Reference:
         self, first: float, eta: float, felt: float, mu: float, correlation: float
     ) -> float:
         rule = self.parts.step_size
-        if isinstance(rule, step_sizes.Constant):
+        if is_named(rule, "Constant"):
             return first
-        if isinstance(rule, step_sizes.SqrtDecay):
+        if is_named(rule, "SqrtDecay"):
             return first * math.sqrt(rule.tau / (rule.tau + self.t))  # (59)
+        if is_named(rule, "InverseDecay"):
+            return first * rule.tau / (rule.tau + self.t)
+        if not is_named(rule, "SMD"):  # which has no specification but its own rule
+            return rule.to_rule().next_step(first, eta, felt, self.t, correlation)
         asleep = mu > 0 and felt < 0.01 and eta < rule.wake_below * first
         eta *= max(0.5, 1 - mu * correlation) * (1.03 if asleep else 1)
         return min(max(eta, rule.lowest * first), rule.highest * first)
@@ -238,7 +247,7 @@ class Reference:
         first, update = self.parts.step_size.initial, self.parts.update
         mu, _ = self._meta_and_decay("")
         wanted = eta = self._next_step(first, self.eta, self.felt, mu, correlation)  # (33)
-        if isinstance(update, updates.Explicit) and update.capped:
+        if is_named(update, "Explicit") and update.capped:
             room = 0.5 if self.parts.fit_intercept else 1.0
             if eta * (self.c + rho * k_xx) > room:
                 eta = room / (self.c + rho * k_xx)
@@ -252,13 +261,13 @@ class Reference:
     def _remembered(self, first: float, before: float, eta: float, taken: float) -> float:
         """What of a step that was cut becomes the step size: SMD's falls to half at most."""
         rule = self.parts.step_size
-        if not isinstance(rule, step_sizes.SMD):
+        if not is_named(rule, "SMD"):
             return eta
         return min(eta, max(taken, before / 2, rule.lowest * first))
 
     def _unit(self, loss: float) -> float:
         rule = self.parts.step_size
-        if not isinstance(rule, step_sizes.SMD):
+        if not is_named(rule, "SMD"):
             return 1.0
         self.mean_loss += (loss - self.mean_loss) / min(self.t + 1, 100)
         return max(self.mean_loss, 1e-300) if rule.normalized else 1.0
@@ -283,11 +292,11 @@ class Reference:
 
     def _first_margin(self) -> float:
         margin: Any = self.parts.margin
-        return float(margin.value if isinstance(margin, margins.Fixed) else margin.initial)
+        return float(margin.value if is_named(margin, "Fixed") else margin.initial)
 
     def _first_margin_step(self) -> float:
         margin: Any = self.parts.margin
-        if isinstance(margin, margins.Fixed):
+        if is_named(margin, "Fixed"):
             return 0.0
         own = {"relative": 0.3, "paper": 1.0, "linear": self.parts.step_size.initial}
         return float(own[margin.rule] if margin.step is None else margin.step)
@@ -295,7 +304,7 @@ class Reference:
     def _adapt_margin(self, violated: bool, weight: float) -> None:
         margin: Any = self.parts.margin
         mu, lam = self._meta_and_decay("margin_")
-        if isinstance(margin, margins.Fixed):
+        if is_named(margin, "Fixed"):
             return
         sign = self.parts.loss.margin_direction()
         excess = sign * weight * (float(violated) - margin.nu)
@@ -326,13 +335,13 @@ class Reference:
         if budget.fades() and n >= budget.size:
             self.n_competitions += 1
         self.since[-1] = self.touched[-1] = self.n_competitions
-        if isinstance(budget, budgets.LeastLoss | budgets.Independent):
+        if is_named(budget, "LeastLoss", "Independent"):
             self._project(n)
-        elif isinstance(budget, budgets.Merge) and n >= budget.size:
+        elif is_named(budget, "Merge") and n >= budget.size:
             self._merge()
-        elif isinstance(budget, budgets.OldestOut) and n >= budget.size:
+        elif is_named(budget, "OldestOut") and n >= budget.size:
             self._drop_oldest()
-        elif isinstance(budget, budgets.SmallestOut) and n >= budget.size:
+        elif is_named(budget, "SmallestOut") and n >= budget.size:
             sizes = np.sum(self.alpha**2, axis=1)
             if budget.half_life is not None:
                 sizes = sizes * self._fading(budget.half_life) ** 2
@@ -341,7 +350,7 @@ class Reference:
             if goes == n:
                 self.norm2, self.pi = norms_without_new
                 return
-        keeps_norms = isinstance(budget, budgets.LeastLoss | budgets.Independent | budgets.Merge)
+        keeps_norms = is_named(budget, "LeastLoss", "Independent", "Merge")
         if keeps_norms or (exact and n >= budget.size):
             self._measure()
 
@@ -372,7 +381,7 @@ class Reference:
         The last `n_new` have just come.
         """
         budget = self.parts.budget
-        if not budget.expires():
+        if not budget.expires:
             return
         while len(self.points) > n_new:
             too_old = budget.max_age is not None and self.t - self.born[0] > budget.max_age
@@ -386,7 +395,7 @@ class Reference:
     def _fading(self, half_life: int) -> np.ndarray:
         """What is left of every point's coefficients in the competition for its place."""
         count = (self.n_competitions - self.since) / half_life
-        if self.parts.budget.merges():  # an idle point fades eight times as fast
+        if is_named(self.parts.budget, "Merge"):  # an idle point fades eight times as fast
             count = count + 8 * (self.n_competitions - self.touched) / half_life
         return 0.5 ** np.floor(count)
 
@@ -398,7 +407,7 @@ class Reference:
         kappa = self._kernel_values(self.points, self.points[goes])
         size, products = sizes[goes] * fade[goes] ** 2, self.alpha @ self.alpha[goes] * fade[goes]
         costs = [
-            budgets.cost_of_merging(kappa[j], size, sizes[j], products[j])
+            cost_of_merging(kappa[j], size, sizes[j], products[j])
             if j != goes and kappa[j] >= 1e-9
             else math.inf
             for j in range(len(sizes))
@@ -407,7 +416,7 @@ class Reference:
         if not np.isfinite(costs[stays]):
             self._remove(goes)
             return
-        h = budgets.best_share(kappa[stays], size, sizes[stays], products[stays])
+        h = best_share(kappa[stays], size, sizes[stays], products[stays])
         share = math.sqrt(size) / (math.sqrt(size) + math.sqrt(sizes[stays]))
         self.touched[stays] = self.n_competitions
         self.since[stays] = share * self.since[goes] + (1 - share) * self.since[stays]
@@ -425,7 +434,7 @@ class Reference:
         gram = self.kernel(self.points)
         column, k_xx = gram[:n, n], gram[n, n]
         u = np.linalg.solve(gram[:n, :n], column) if n else column
-        if isinstance(budget, budgets.Independent):
+        if is_named(budget, "Independent"):
             most, share = max(budget.tolerance, 1e-7 * k_xx), 1e-7
         else:
             most, share = budget.tolerance * k_xx, budget.tolerance
@@ -473,14 +482,14 @@ class PerceptronReference:
         weight *= self.parts.loss_weight
         sign = self._signs(scores, y)
         ahead, norm = sign @ scores, math.sqrt(self._norm2())
-        if isinstance(update, updates.ALMA):
+        if is_named(update, "ALMA"):
             length = np.linalg.norm(sign)  # of the row, where k(x, x) = 1
             root_k = math.sqrt(self.n_corrections + 1)
             if ahead / length < (1 - update.alpha) * math.sqrt(8) / update.alpha / root_k:
                 self._add(x, weight * math.sqrt(2) / root_k * sign / length)
                 self.alpha /= max(1.0, math.sqrt(self._norm2()))
                 self._truncate()
-        elif isinstance(update, updates.Ballseptron):
+        elif is_named(update, "Ballseptron"):
             if ahead <= 0:
                 self._add(x, weight * sign)
                 self._truncate()
@@ -512,7 +521,7 @@ class PerceptronReference:
 
     def _truncate(self) -> None:
         budget = self.parts.budget
-        if isinstance(budget, budgets.OldestOut) and len(self.points) > budget.size:
+        if is_named(budget, "OldestOut") and len(self.points) > budget.size:
             self.points, self.alpha = self.points[1:], self.alpha[1:]
 
 
@@ -553,11 +562,11 @@ class DictionaryReference:
             if place >= 0:
                 self._forget(place)
         if place >= 0:
-            self._join(x, place)
+            self.join(x, place)
             a = np.eye(len(self.points))[place]
-        self._add(a, target, weight)
+        self.add(a, target, weight)
         if newton:
-            self._newton()
+            self.newton()
         elif n == 0 and place == 0:
             self._begin(target / k_xx)
         else:
@@ -571,14 +580,14 @@ class DictionaryReference:
     def _gram(self) -> np.ndarray:
         return self.kernel(self.points) if len(self.points) else np.zeros((0, 0))
 
-    def _regular(self) -> np.ndarray:
+    def regular(self) -> np.ndarray:
         """K + ridge I, which stands for K in Newton's direction."""
         return self._gram() + self.parts.budget.ridge * np.eye(len(self.points))
 
     def _combination(self, k: np.ndarray) -> np.ndarray:
-        return np.linalg.solve(self._regular(), k) if len(k) else k  # (3.9)
+        return np.linalg.solve(self.regular(), k) if len(k) else k  # (3.9)
 
-    def _join(self, x: np.ndarray, place: int) -> None:
+    def join(self, x: np.ndarray, place: int) -> None:
         """A new point. Given the others, f there is a . values, give or take delta / c."""
         k, k_xx = self._kernel_values(x)
         a = self._combination(k)
@@ -593,7 +602,8 @@ class DictionaryReference:
         off = np.insert(-a, place, 1)
         self.known += self.parts.regularization / delta * np.outer(off, off)  # at last c K^-1
 
-    def _add(self, a: np.ndarray, target: np.ndarray, weight: float) -> None:
+    def add(self, a: np.ndarray, target: np.ndarray, weight: float) -> None:
+        """Let a row in."""
         self.A, self.y = np.vstack([self.A, a]), np.vstack([self.y, target])
         self.weights = np.append(self.weights, weight)
 
@@ -617,17 +627,17 @@ class DictionaryReference:
     def _cheapest(self, x: np.ndarray, target: np.ndarray, weight: float) -> int:
         """The point whose loss changes f least, or -1 for the new one."""
         grown = copy.deepcopy(self)
-        grown._join(x, len(self.points))
-        grown._add(np.eye(len(grown.points))[-1], target, weight)
-        grown._newton()
-        of_new = (grown.beta[-1] @ grown.beta[-1]) / np.linalg.inv(grown._regular())[-1, -1]
-        costs = np.sum(self.beta**2, axis=1) / np.diag(np.linalg.inv(self._regular()))
+        grown.join(x, len(self.points))
+        grown.add(np.eye(len(grown.points))[-1], target, weight)
+        grown.newton()
+        of_new = (grown.beta[-1] @ grown.beta[-1]) / np.linalg.inv(grown.regular())[-1, -1]
+        costs = np.sum(self.beta**2, axis=1) / np.diag(np.linalg.inv(self.regular()))
         return int(costs.argmin()) if costs.min() < of_new else -1
 
-    def _newton(self) -> None:
+    def newton(self) -> None:
         """The minimum of C/2 sum (y - f)^2 + c/2 ||f||^2 over the dictionary, f = A K beta."""
         values = np.linalg.solve(*self._all_known())
-        self.beta = np.linalg.solve(self._regular(), values)
+        self.beta = np.linalg.solve(self.regular(), values)
 
     def _begin(self, beta: np.ndarray) -> None:
         """Table 2: the first point takes all of y, with max where a misprint has min."""

@@ -1,5 +1,7 @@
 """Undoing a block that failed half way, at the cost of what the block changed."""
 
+from typing import Any
+
 import numpy as np
 
 from kernelstream.expansion import AllChanges
@@ -41,18 +43,19 @@ class Undo:
                 if not places:
                     old[...] = new
                 elif slots.size:
-                    for place in places:
-                        old[(*place, slots)] = new[(*place, slots)]
+                    for before in places:
+                        place: Any = (*before, slots)
+                        old[place] = new[place]
         self._of, self._n_slots = state, n_slots
         self.changes.slots[:] = False
         self.changes.everything[0] = False
         self.is_open = True
 
     def _save_all(self, state: State, declared: State) -> None:
-        if self._saved is not None and _same_shapes(self._saved, state):
+        if self._saved is not None and self._of is state:
             copy_into(self._saved, state)
-        else:
-            self._saved = snapshot(state)
+            return
+        self._saved = snapshot(state)
         # every array with its copy, and where its axes over slots are
         walk = zip(arrays(self._saved), arrays(state), fields(declared), strict=True)
         self._pairs = [
@@ -80,7 +83,3 @@ class Undo:
 def new_changes(n_slots: int) -> AllChanges:
     """A record of changes, with nothing in it."""
     return AllChanges(np.zeros(n_slots, np.bool_), np.zeros(1, np.bool_))
-
-
-def _same_shapes(one: State, other: State) -> bool:
-    return [a.shape for _, a in arrays(one)] == [a.shape for _, a in arrays(other)]

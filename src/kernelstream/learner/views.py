@@ -19,12 +19,12 @@ def moved(views, m, float_bytes, integer_bytes):
         return views  # of an option that is a type and no more
     distance = int(m) * (float_bytes if views.dtype.kind == "f" else integer_bytes)
     memory = (ctypes.c_char * views.nbytes).from_address(views.ctypes.data + distance)
-    return np.ndarray(views.shape, views.dtype, buffer=memory, strides=views.strides)
+    return np.ndarray(views.shape, views.dtype, memory, strides=views.strides)  # type: ignore[arg-type]
 
 
 @overload(moved)
 def _overload_moved(views, m, float_bytes, integer_bytes):
-    return lambda views, m, float_bytes, integer_bytes: _compiled_moved(
+    return lambda views, m, float_bytes, integer_bytes: _compiled_moved(  # type: ignore[call-arg]
         views, m, float_bytes, integer_bytes
     )
 
@@ -37,19 +37,23 @@ def _compiled_moved(typing_context, views, m, float_bytes, integer_bytes):
 
         def moved(kind, value):
             if isinstance(kind, types.BaseTuple):
+                kinds = list(kind)  # type: ignore[call-overload]
                 inner = [
-                    moved(part, builder.extract_value(value, i)) for i, part in enumerate(kind)
+                    moved(part, builder.extract_value(value, i)) for i, part in enumerate(kinds)
                 ]
                 return context.make_tuple(builder, kind, inner)
             if not isinstance(kind, types.Array):
                 return value  # of an option that is a type and no more
-            array = context.make_array(kind)(context, builder, value)
+            place = context.data_model_manager[kind].get_field_position
             distance = for_floats if isinstance(kind.dtype, types.Float) else for_integers
-            array.data = cgutils.pointer_add(builder, array.data, distance, array.data.type)
+            data = builder.extract_value(value, place("data"))
+            data = cgutils.pointer_add(builder, data, distance, data.type)
+            value = builder.insert_value(value, data, place("data"))
             # without an owner, so that no thread waits for another to count references
-            array.meminfo = cgutils.get_null_value(array.meminfo.type)
-            array.parent = cgutils.get_null_value(array.parent.type)
-            return array._getvalue()
+            for owner in ("meminfo", "parent"):
+                nobody = cgutils.get_null_value(builder.extract_value(value, place(owner)).type)
+                value = builder.insert_value(value, nobody, place(owner))
+            return value
 
         return moved(signature.args[0], value)
 
@@ -66,4 +70,4 @@ def unowned(views):
 
 @overload(unowned)
 def _overload_unowned(views):
-    return lambda views: _compiled_moved(views, 0, 0, 0)
+    return lambda views: _compiled_moved(views, 0, 0, 0)  # type: ignore[call-arg]

@@ -1,7 +1,8 @@
 """Rules: NamedTuples of plain numbers whose methods run as Python and inside compiled code."""
 
 import inspect
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import Any
 
 from numba import types
 from numba.extending import overload_method
@@ -46,8 +47,7 @@ def _methods(cls: type | None) -> list[tuple[str, Any]]:
 
 def _with_a_field(cls: Any) -> Any:
     """The same class with a field: the compiler loses an empty tuple that is passed as `self`."""
-    made: Any = NamedTuple(cls.__name__, [("no_parameters", bool)])
-    made.__new__.__defaults__ = (True,)
+    made: Any = namedtuple(cls.__name__, ["no_parameters"], defaults=(True,))  # type: ignore[misc]
     for name, function in _methods(cls):
         setattr(made, name, function)
     made.__doc__, made.__module__, made.__qualname__ = cls.__doc__, cls.__module__, cls.__qualname__

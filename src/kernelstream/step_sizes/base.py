@@ -25,6 +25,8 @@ class StepSizeRule(Protocol):
     their own, and ask by `next_step`.
     """
 
+    initial: float
+
     def propose(self, step_state, n_seen, loss, regularizer, correlation):
         """The `Proposal` for f at a row, from the row's loss and <g, v>."""
         raise NotImplementedError
