@@ -1,4 +1,4 @@
-"""Classify short requests in English as they come, with the tree of their intents.
+"""Classify a stream of short English requests, with the tree of their intents.
 
     python examples/clinc150.py FOLDER      # with clinc150.csv.gz and clinc150_tree.json
     python examples/clinc150.py             # help desk tickets that need no download
@@ -8,8 +8,8 @@ data_small.json and domains.json of the repository clinc/oos-eval). The columns 
 text, intent, domain, split and in_small_train.
 
 Words and pairs of words are hashed, so that no vocabulary is needed, and weighted by how rare they
-have been so far. Every block of the stream is predicted, then learned, once. A confusion within a
-domain counts half of one across domains, for the learner and in the figures.
+have been so far. Every batch of the stream is predicted once and then learned once. A confusion
+within a domain counts half as much as one across domains, for the learner and in the figures.
 """
 
 import csv
@@ -30,7 +30,7 @@ words = HashingVectorizer(n_features=2**18, ngram_range=(1, 2), alternate_sign=F
 
 
 class RunningIdf:
-    """Weigh words by the logarithm of how rare they have been so far."""
+    """Weights words by the logarithm of how rare they have been so far."""
 
     def __init__(self):
         self.n_texts, self.n_texts_with = 0, np.zeros(words.n_features)

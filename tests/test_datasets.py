@@ -397,7 +397,7 @@ def test_an_interrupted_write_leaves_nothing(fake, openml, tmp_path, monkeypatch
         raise KeyboardInterrupt
 
     openml.update(fake_answers())
-    monkeypatch.setattr("kernelstream.persistence.os.replace", interrupt)
+    monkeypatch.setattr("kernelstream.files.bytes.os.replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         ks.datasets.load("fake")
     assert not [path for path in (tmp_path / "own").rglob("*") if path.is_file()]

@@ -152,7 +152,9 @@ def test_a_fleet_comes_back_from_a_file(tmp_path):
         ks.load(tmp_path / "fleet.ks", max_bytes=1000)
 
 
-@pytest.mark.parametrize("name", ["expansion.n_points", "expansion.scale", "points", "expansion.coef"])
+@pytest.mark.parametrize(
+    "name", ["expansion.n_points", "expansion.scale", "points", "expansion.coef"]
+)
 def test_a_strange_fleet_is_refused(tmp_path, name):
     from kernelstream import persistence
 

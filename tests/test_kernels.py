@@ -66,7 +66,7 @@ def test_positive_semidefinite(kernel, formula):
 def test_magnitude_bounds_every_value(kernel, formula):
     random = np.random.default_rng(0)
     X = random.normal(size=(50, 3)) * 10 ** random.uniform(-3, 3, (50, 1))
-    if kernel.is_bounded_by_numbers:
+    if kernel.is_bounded_by_cache:
         bound = max(1.0, kernel.magnitude(kernel.row_cache(X)).max())
         assert np.abs(kernel(X)).max() <= bound * (1 + 1e-9)
 

@@ -31,6 +31,20 @@ MODELS = {
     "sparse": lambda: ks.KernelRegressor("laplacian", budget=10).partial_fit(
         sparse.csr_array(X * (X > 0.3)), X[:, 0]
     ),
+    "expiring": lambda: ks.make(
+        "norma", "regressor", budget=ks.budgets.OldestOut(8, max_age=15)
+    ).partial_fit(X, X[:, 0]),
+    "averaged": lambda: ks.make(
+        "pa", "regressor", budget=ks.budgets.LeastLoss(8), predictor="averaged"
+    ).partial_fit(X, X[:, 0]),
+    "voted": lambda: ks.make("voted-perceptron", "classifier", budget=12).fit(X, Y),
+    "fading": lambda: ks.make("silk-md", "classifier", budget=8).partial_fit(X, Y),
+    "exact": lambda: ks.KernelClassifier(
+        budget=ks.budgets.OldestOut(8, exact=True), regularization=0.1
+    ).partial_fit(X, Y),
+    "lasvm": lambda: ks.make("lasvm", "classifier", budget=20).partial_fit(X, Y),
+    "gradient": lambda: ks.make("sog-svr-paper", "regressor").partial_fit(X, X[:, 0]),
+    "alma": lambda: ks.make("alma", "classifier", budget=12).partial_fit(X, Y),
     "novelty": lambda: ks.NoveltyDetector("poly", budget=10).partial_fit(X.astype(np.float32)),
 }
 
@@ -41,14 +55,24 @@ def said(model):
     return np.asarray(scores(X[:10])).tolist()
 
 
+def new_fleet():
+    fleet = ks.Fleet("svmd", "regressor", n_models=4, n_features=3, budget=5)
+    fleet.learn(X, X[:, 0], models=np.arange(80) % 4)
+    return fleet
+
+
 def write():  # pragma: no cover
+    fleet = new_fleet()
+    fleet.save(FOLDER / f"fleet-v{FORMAT_VERSION}.ks")
+    text = json.dumps(fleet.score_samples(X[:4]).tolist())
+    (FOLDER / f"fleet-v{FORMAT_VERSION}.json").write_text(text)
     for name, make in MODELS.items():
         model = make()
         model.save(FOLDER / f"v{FORMAT_VERSION}-{name}.ks")
         (FOLDER / f"v{FORMAT_VERSION}-{name}.json").write_text(json.dumps(said(model)))
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ks")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("v*.ks")), ids=lambda path: path.stem)
 def test_it_can_be_read_and_says_the_same(path):
     model = ks.load(path)
     expected = json.loads(path.with_suffix(".json").read_text())
@@ -58,9 +82,19 @@ def test_it_can_be_read_and_says_the_same(path):
     assert model.n_seen_ == 82
 
 
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("fleet-*.ks")), ids=lambda path: path.stem)
+def test_a_fleet_can_be_read_and_says_the_same(path):
+    fleet = ks.load(path)
+    expected = json.loads(path.with_suffix(".json").read_text())
+    np.testing.assert_allclose(fleet.score_samples(X[:4]), expected, rtol=1e-9)
+    fleet.learn(X[:4], X[:4, 0])  # and goes on
+    assert fleet.n_seen_.tolist() == [21] * 4
+
+
 def test_the_present_version_is_among_them():
     names = {path.stem for path in FOLDER.glob(f"v{FORMAT_VERSION}-*.ks")}
     assert names == {f"v{FORMAT_VERSION}-{name}" for name in MODELS}
+    assert (FOLDER / f"fleet-v{FORMAT_VERSION}.ks").exists()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""When has a stream changed? When the loss has risen by more than chance explains.
+"""Detects changes of a stream: rows at which the loss has risen by more than chance explains.
 
-Somebody bets, row after row, that the next loss is larger than the mean of the last ones. A bet of
-the share s of what there is turns one unit into ``1 + s (loss / mean - 1)``. As long as the
-expected loss is not above that mean, no such bet wins on average, whatever the losses are
-distributed like; and somebody who starts anew with one unit whenever less is left has to wait
-10,000 rows on average before 10,000 units are there. When they are, that is an event.
+The test is a game. At every row a player bets that the next loss is larger than the mean of the
+last ones. A bet of the share s of the wealth multiplies the wealth by ``1 + s (loss / mean - 1)``.
+As long as the expected loss is not above that mean, no such bet wins on average, for any
+distribution of the losses. A player who starts again with one unit whenever less is left then needs
+at least 10,000 rows on average to win 10,000 units. When the wealth reaches 10,000 units, that row
+is an event.
 
 References
 ----------
@@ -19,25 +20,25 @@ import numpy as np
 
 __all__ = ["LossWatch"]
 
-_SHARES = (0.1, 0.3, 0.8)  # careful bets notice small changes, bold ones quick changes
-_WEALTH = 10_000.0  # how much the bets must have won, in the mean
+_SHARES = (0.1, 0.3, 0.8)  # small shares detect small changes, large shares sudden ones
+_WEALTH = 10_000.0  # an event is when the mean wealth of the bets reaches this
 _WINDOW = 300  # rows over which the mean loss is taken
-_LARGEST = 100.0  # a loss counts as at most so many times the mean: one row alone is no event
-_FIRST = 200  # rows without a bet, at the beginning and after an event: no mean to speak of
+_LARGEST = 100.0  # a loss counts as at most this times the mean: one row alone is no event
+_FIRST = 200  # rows without bets, at the beginning and after an event, to estimate the mean
 
 
 class LossWatch(NamedTuple):
-    """What is known of the losses so far. `look` goes on from there; nothing is changed in place.
+    """The state of the test. `look` returns the next state; nothing is changed in place.
 
     Attributes
     ----------
     n_rows : int
-        How many losses were looked at, since the last event if there was one: then all begins anew.
+        The number of losses so far, or since the last event, after which the test starts again.
     mean_loss : float
-        Their mean over the last 300 rows or so; while there are fewer than 600, over the later
-        half of them.
+        The mean of about the last 300 losses; with fewer than 600 losses, the mean of their second
+        half.
     wealth : tuple of float
-        What each of the bets has won.
+        The wealth of each of the bets.
     """
 
     n_rows: int = 0
@@ -45,18 +46,19 @@ class LossWatch(NamedTuple):
     wealth: tuple[float, ...] = (1.0,) * len(_SHARES)
 
     def look(self, losses: np.ndarray) -> tuple["LossWatch", np.ndarray]:
-        """Look at the losses of further rows, each suffered before its row was learned.
+        """Test the losses of further rows, each measured before its row was learned.
 
         Parameters
         ----------
         losses : ndarray of shape (n,)
+            The losses, in order.
 
         Returns
         -------
         watch : LossWatch
-            What is known after them.
+            The state after these losses.
         events : ndarray of int
-            At which of them the losses had risen.
+            The positions of the events in `losses`.
         """
         n_rows, mean, wealth = self
         events = []
@@ -76,7 +78,7 @@ class LossWatch(NamedTuple):
 
     @classmethod
     def from_json(cls, saved: Any) -> "LossWatch":
-        """A watch from the list that a file has of it."""
+        """The state that a file holds as a list."""
         n_rows, mean, wealth = saved
         watch = cls(int(n_rows), float(mean), tuple(float(w) for w in wealth))
         numbers = (watch.n_rows, watch.mean_loss, *watch.wealth)

@@ -1,4 +1,4 @@
-"""The algorithms of the papers: each a row of a table, not new code."""
+"""The algorithms of the papers: each is a row of a table, without code of its own."""
 
 from collections.abc import Callable
 from numbers import Integral
@@ -14,21 +14,21 @@ __all__ = ["description", "make", "names", "tasks"]
 
 
 class Preset(NamedTuple):
-    """What the algorithm is, the budget that an int means, its parts for a task, its tasks."""
+    """A description, the kind of budget that an int means, the parts for a task, the tasks."""
 
     description: str
-    policy: Callable[[int], Any] | None  # None: the estimators' own, the oldest point goes
+    policy: Callable[[int], Any] | None  # None: the default, the oldest point is dropped
     parts: Callable[[str], dict[str, Any]]
     tasks: tuple[str, ...] = ("classifier", "regressor", "novelty")
 
 
-# The most points of a dictionary, so that memory and time are bounded whatever the rows are
+# The largest size of a dictionary, so that memory and time are bounded for all data
 # (docs/dictionary.md).
 _DICTIONARY = 512
 
 
 def _dictionary(update: Dual, **more: Any) -> Callable[[str], dict[str, Any]]:
-    """Over a dictionary, with the intercept in the kernel."""
+    """The parts of a learner on a dictionary, with the intercept in the kernel."""
     return lambda task: {
         "fit_intercept": True, "update": update, "step_size": Constant(1.0),
         "budget": Independent(0.01, _DICTIONARY), **more,
@@ -36,7 +36,7 @@ def _dictionary(update: Dual, **more: Any) -> Callable[[str], dict[str, Any]]:
 
 
 def _perceptron(**more: Any) -> Callable[[str], dict[str, Any]]:
-    """Steps of length one on mistakes; every point is kept."""
+    """The parts of a perceptron: steps of size one on mistakes; every point is kept."""
     return lambda task: {
         "loss": "perceptron", "step_size": Constant(1.0), "regularization": 0.0,
         "budget": Unbounded(), **more,
@@ -44,7 +44,7 @@ def _perceptron(**more: Any) -> Callable[[str], dict[str, Any]]:
 
 
 def _fading(size: int) -> SmallestOut:
-    """SILK's budget for steps that shrink: a new point must not lose against the past for ever."""
+    """SILK's budget for shrinking step sizes: old coefficients fade, so that new points can win."""
     return SmallestOut(size, half_life=4 * size)
 
 
@@ -76,7 +76,7 @@ _PRESETS = {
         },
     ),
     "silk": Preset(
-        "sparse ILK: the point with the smallest coefficients goes (NIPS 2006)",
+        "sparse ILK: the point with the smallest coefficients is dropped (NIPS 2006)",
         SmallestOut,
         lambda task: {
             "update": Implicit(exact=False), "step_size": Constant(1.0), "C": 100.0,
@@ -113,7 +113,7 @@ _PRESETS = {
         ("regressor",),
     ),
     "sog-svr-paper": Preset(
-        "the same by the paper's own rule, a step along the gradient at every row",
+        "sog-svr with the rule of the paper, a step along the gradient at every row",
         lambda size: Independent(0.01, size),
         _dictionary(Dual("gradient")),
         ("regressor",),
@@ -131,13 +131,13 @@ _PRESETS = {
         ("classifier",),
     ),
     "averaged-perceptron": Preset(
-        "perceptron that predicts by the average of all its models (Freund and Schapire 1999)",
+        "perceptron that predicts with the average of all its models (Freund and Schapire 1999)",
         OldestOut,
         _perceptron(predictor="averaged"),
         ("classifier",),
     ),
     "voted-perceptron": Preset(
-        "perceptron that predicts by the vote of all its models (Freund and Schapire 1999)",
+        "perceptron that predicts with the vote of all its models (Freund and Schapire 1999)",
         OldestOut,
         _perceptron(predictor="voted"),
         ("classifier",),
@@ -155,7 +155,7 @@ _PRESETS = {
         ("classifier",),
     ),
     "pegasos": Preset(
-        "SVM by steps that fall as 1 / (c t) (Shalev-Shwartz and others 2011)",
+        "SVM with step sizes that fall as 1 / (c t) (Shalev-Shwartz and others 2011)",
         OldestOut,
         lambda task: {
             "step_size": InverseDecay(), "regularization": 1e-4, "budget": Unbounded(),
@@ -171,7 +171,7 @@ _PRESETS = {
         ("classifier",),
     ),
     "lasvm": Preset(
-        "the SVM's own problem on an active set, online; finish() ends it (Bordes and others 2005)",
+        "online SVM on an active set; finish() solves it exactly (Bordes and others 2005)",
         None,
         lambda task: {
             "update": LASVM(), "budget": Unbounded(), "regularization": 1.0, "fit_intercept": True,
@@ -189,12 +189,12 @@ _TASKS = {
 
 
 def tasks(preset: str) -> tuple[str, ...]:
-    """What a preset is for, among "classifier", "regressor" and "novelty"."""
+    """The tasks of a preset, among "classifier", "regressor" and "novelty"."""
     return _PRESETS[one_of("preset", preset, names())].tasks
 
 
 def description(preset: str) -> str:
-    """What a preset is, in a line."""
+    """A description of a preset in one line."""
     return _PRESETS[one_of("preset", preset, names())].description
 
 
@@ -213,16 +213,17 @@ def names() -> list[str]:
 
 
 def make(preset: str, task: str, **params: Any) -> Any:
-    """A model by the name of its algorithm.
+    """Make a model by the name of its algorithm.
 
     Parameters
     ----------
     preset : str
-        One of `names`.
+        The name of the algorithm, one of `names`.
     task : {"classifier", "regressor", "novelty"}
+        The kind of estimator.
     **params
-        Parameters of the estimator; they go before the preset's own. A whole number as `budget`
-        is the size of the preset's own kind of budget.
+        Parameters of the estimator, which override those of the preset. An integer `budget` is the
+        size of the kind of budget that the preset uses.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Background subtraction: one novelty detector a pixel."""
+"""Background subtraction with one novelty detector per pixel."""
 
 from typing import Any
 
@@ -11,42 +11,45 @@ __all__ = ["BackgroundSubtractor"]
 
 
 class BackgroundSubtractor:
-    """Find what moves in front of a static camera: a novelty detector for every pixel.
+    """Find what moves in front of a static camera, with one novelty detector per pixel.
 
-    Each pixel's detector learns the colours that the pixel has shown; a colour that it does not
-    know is foreground (SILK, section 4). What is foreground is learned with caution only, so that a
-    person who stands still does not become background too soon. Where most of the picture is
-    foreground, the light has changed, and all is learned.
+    The detector of a pixel learns the colours that the pixel has shown; a colour that it does not
+    know is foreground (SILK, section 4). Foreground is learned with a small weight only, so that a
+    person who stands still does not become background too soon. If most of the picture is
+    foreground, the light has changed, and every pixel is learned with full weight.
 
     Parameters
     ----------
     preset : str, default="silk"
         The learner, one of ``kernelstream.presets.names()``.
     budget : int or budget part, default=20
-        How many colours a pixel remembers.
+        The number of colours that are stored per pixel.
     width : float, default=0.05
-        Of the RBF kernel, sigma, where colours go from 0 to 1.
+        The width sigma of the RBF kernel, for colours from 0 to 1.
     threshold : float in (0, 1), default=0.5
-        A pixel is foreground where its score is below this share of the margin.
+        A pixel is foreground if its score is below this share of the margin.
     caution : float in [0, 1], default=0.02
-        Weight with which foreground is learned.
+        The weight with which foreground is learned.
     warm_up : int, default=20
-        For so many frames everything is learned.
+        The number of first frames in which every pixel is learned with full weight.
     changed : float in (0, 1], default=0.5
-        Where more than this share of the picture is foreground, everything is learned.
+        If more than this share of the picture is foreground, every pixel is learned with full
+        weight.
     dtype, n_jobs
         As in `Fleet`.
     **params
-        Parameters of `NoveltyDetector`. Those of "silk" are ``margin=1, C=0.1,
-        regularization=0.001`` unless given.
+        Parameters of `NoveltyDetector`. The defaults of "silk" are ``margin=1, C=0.1,
+        regularization=0.001``.
 
     Attributes
     ----------
     fleet_ : Fleet
-        The detectors, row by row of the picture.
+        The detectors, in the order of the pixels, row by row.
     familiarity_ : ndarray of shape (height, width)
-        Scores of the last frame over the margin: near one for background, zero for foreground.
+        Scores of the last frame, divided by the margin: near one for background, near zero for
+        foreground.
     n_frames_ : int
+        The number of frames so far.
 
     Examples
     --------
@@ -81,21 +84,21 @@ class BackgroundSubtractor:
         self._shape: tuple[int, ...] | None = None
 
     def apply(self, frame: Any, fgmask: Any = None, learningRate: float = -1) -> np.ndarray:
-        """The foreground of a frame, which is then learned; as OpenCV's method of that name.
+        """Find the foreground of a frame, then learn the frame, like `apply` of OpenCV.
 
         Parameters
         ----------
         frame : array-like of shape (height, width) or (height, width, channels)
-            Whole numbers from 0 to the largest of their type, or floats from 0 to 1.
+            The frame: integers from 0 to the largest value of their dtype, or floats from 0 to 1.
         fgmask : ndarray of shape (height, width), default=None
-            Where to write the mask. None: a new array.
+            The array to write the mask to; None means a new array.
         learningRate : float, default=-1
-            Negative: as usual. 0: this frame is not learned. 1: everything is forgotten first.
-            Between: how much it counts.
+            The weight of the frame. A negative value means the default, 0 that the frame is not
+            learned, and 1 that all earlier frames are forgotten first.
 
         Returns
         -------
-        ndarray of shape (height, width) and type uint8
+        ndarray of shape (height, width) and dtype uint8
             255 for foreground, 0 for background.
         """
         pixels = self._pixels(frame)
@@ -117,11 +120,11 @@ class BackgroundSubtractor:
         return mask
 
     def background(self) -> np.ndarray:
-        """What the background looks like: of every pixel the colour that counts most.
+        """The background: for every pixel the stored colour with the largest coefficient.
 
         Returns
         -------
-        ndarray of the shape of a frame, floats from 0 to 1
+        ndarray of floats from 0 to 1, with the shape of a frame
         """
         if self._shape is None:
             raise ValueError("no frame has come yet: call apply first.")
@@ -139,7 +142,7 @@ class BackgroundSubtractor:
         self.n_frames_ = 0
 
     def _pixels(self, frame: Any) -> np.ndarray:
-        """A row for every pixel, from 0 to 1."""
+        """One row per pixel, with values from 0 to 1."""
         frame = np.asarray(frame)
         if frame.ndim not in (2, 3) or frame.size == 0:
             raise ValueError(

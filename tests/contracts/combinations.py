@@ -6,6 +6,7 @@ import numpy as np
 
 from kernelstream import budgets, kernels, margins, step_sizes, updates
 from kernelstream.learner.machine import Parts
+from kernelstream.parts import all_parts
 
 from ..structures import STRUCTURES, every_loss
 
@@ -26,6 +27,7 @@ MARGINS = {
 STEP_SIZES = {
     "constant": step_sizes.Constant(0.3),
     "sqrt": step_sizes.SqrtDecay(0.7, tau=20),
+    "inverse": step_sizes.InverseDecay(0.7, tau=20),
     "smd": step_sizes.SMD(0.2, 0.1, 0.95),
     "smd-long": step_sizes.SMD(0.2, 0.05, 1.0),
     "smd-single": step_sizes.SMD(0.2, 0.3, 0.0),
@@ -50,6 +52,31 @@ UPDATES = {
     "implicit": updates.Implicit(),
     "implicit-paper": updates.Implicit(exact=False),
 }
+
+
+def _complete(choices, kind, is_wanted=lambda made: True):
+    """Every registered part of a kind that is not among the choices yet, as it is by default."""
+    known = {type(choice) for choice in choices.values()}
+    for entry in all_parts(kind):
+        if entry.cls in known or not entry.cls.__module__.startswith("kernelstream."):
+            continue
+        try:
+            made = entry.cls()
+        except TypeError:  # which must be told something: it is among the choices, or inside them
+            continue
+        if is_wanted(made):
+            choices[entry.cls.__name__] = made
+
+
+_complete(KERNELS, "kernel", lambda made: not isinstance(made.gamma, str))
+_complete(MARGINS, "margin", lambda made: made.adapts)
+_complete(STEP_SIZES, "step_size", lambda made: made.initial is not None)
+_complete(BUDGETS, "budget")
+_complete(
+    UPDATES, "update",
+    lambda made: made.loop == "expansion" and made.own_margin(True) is None
+    and made.in_streams(budgets.OldestOut(9)),
+)  # fmt: skip
 LOSSES = {(entry.task, entry.name, kind): entry for kind, entry in every_loss()}
 
 

@@ -338,7 +338,7 @@ def test_rows_without_a_scale_do_not_fill_the_memory():
 
 
 def test_a_dictionary_without_a_size_warns_once(monkeypatch):
-    monkeypatch.setattr("kernelstream.learner.model._MANY_SLOTS", 256)  # instead of 1,024
+    monkeypatch.setattr("kernelstream.learner.machine._MANY_SLOTS", 256)  # instead of 1,024
     X, y = unscaled(600)
     model = regressor(budget=Independent(0.01))
     with pytest.warns(UserWarning, match=r"Give it a size, budget=Independent") as told:

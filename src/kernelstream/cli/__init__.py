@@ -1,4 +1,4 @@
-"""The command line: ``kernelstream demo``."""
+"""The command line, for example ``kernelstream demo``."""
 
 import logging
 import sys
@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line, or say which extra it needs."""
+    """Run the command line, or say which package is missing."""
     try:
         from kernelstream.cli.app import app
     except ModuleNotFoundError as error:
@@ -20,12 +20,12 @@ def main() -> None:
             )
         raise
     warnings.showwarning = _show_warning
-    if sys.stderr is None or not sys.stderr.isatty():  # only results and errors, where nobody looks
+    if sys.stderr is None or not sys.stderr.isatty():  # without a terminal: only results and errors
         logging.getLogger("kernelstream").setLevel(logging.ERROR)
     app()
 
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:
-    """A warning in one line, without the place in the code."""
+    """Print a warning in one line, without its location in the code."""
     if sys.stderr is not None:
         print(f"kernelstream: {message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The commands."""
+"""The commands of the command line."""
 
 import sys
 import zipfile
@@ -14,7 +14,7 @@ import kernelstream
 
 app = typer.Typer(
     name="kernelstream",
-    help="Kernel machines that learn from a stream and set their own step size.",
+    help="Kernel machines that learn from a stream and adapt their own step size.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -34,16 +34,16 @@ def options(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Kernel machines that learn from a stream and set their own step size."""
+    """Kernel machines that learn from a stream and adapt their own step size."""
 
 
 @app.command()
 def demo(
     out: Annotated[
-        Path, typer.Option(help="The folder for the plot; it is made if it is not there.")
+        Path, typer.Option(help="Folder for the plot; it is created if it does not exist.")
     ] = Path("kernelstream-demo"),
 ) -> None:
-    """SVMD against NORMA on a drifting stream of digits: a table and a plot."""
+    """Compare SVMD with NORMA on a drifting stream of digits: a table and a plot."""
     from kernelstream.cli.demo import run
     from kernelstream.cli.outputs import check_folder
 
@@ -54,10 +54,10 @@ def demo(
 
 @contextmanager
 def _errors_as_messages() -> Iterator[None]:
-    """What went wrong, on standard error and in one line, and the exit code 1; 130 for Ctrl-C."""
+    """Print an error in one line on standard error, with exit code 1, or 130 for Ctrl-C."""
     try:
         yield
-    except BrokenPipeError:  # whoever read our output has had enough
+    except BrokenPipeError:  # the reader of our output has closed it
         sys.stderr.close()
         raise typer.Exit(0) from None
     except KeyboardInterrupt:
@@ -74,7 +74,7 @@ def _errors_as_messages() -> Iterator[None]:
 _Source = Annotated[
     str,
     typer.Argument(
-        help="CSV or LIBSVM (also .gz, and - for standard input), Parquet, Arrow, NumPy."
+        help="CSV or LIBSVM (also .gz, or - for standard input), Parquet, Arrow or NumPy."
     ),
 ]
 
@@ -84,31 +84,32 @@ def run(
     source: _Source,
     target: Annotated[
         str | None,
-        typer.Option(help="The column to predict, by name or position; LIBSVM text needs none."),
+        typer.Option(help="Column to predict, by name or position; LIBSVM text needs none."),
     ] = None,
     task: Annotated[str, typer.Option(help="classify, regress or novelty.")] = "classify",
     algorithm: Annotated[str, typer.Option(help="A preset, such as svmd, norma, pa.")] = "svmd",
     kernel: Annotated[str, typer.Option(help="rbf, poly, linear or laplacian.")] = "rbf",
     gamma: Annotated[
-        float | None, typer.Option(help="Width of the kernel; left out: 1 / features.")
+        float | None, typer.Option(help="gamma of the kernel; by default 1 / features.")
     ] = None,
-    budget: Annotated[int, typer.Option(help="How many support vectors are kept.")] = 512,
-    loss: Annotated[str | None, typer.Option(help="Left out: the task's own.")] = None,
+    budget: Annotated[int, typer.Option(help="Largest number of support vectors.")] = 512,
+    loss: Annotated[str | None, typer.Option(help="The loss; by default the task's own.")] = None,
     nu: Annotated[
         float | None, typer.Option(help="Share of rows that violate the margin, or raise alarms.")
     ] = None,
     categories: Annotated[
-        str, typer.Option(help="onehot or hash: how columns that are no numbers become some.")
+        str, typer.Option(help="onehot or hash: how non-numeric columns are encoded.")
     ] = "onehot",
     scale: Annotated[
-        bool, typer.Option(help="Centre and scale numbers by the first block in which they vary.")
+        bool,
+        typer.Option(help="Centre and scale numbers, by the first block in which they vary."),
     ] = True,
     missing: Annotated[
-        str, typer.Option(help="skip or mean: what to do with a number that is missing.")
+        str, typer.Option(help="skip or mean: how to treat a missing number.")
     ] = "skip",
     features: Annotated[
         int | None,
-        typer.Option(min=1, help="LIBSVM: how many features; left out: as many as come."),
+        typer.Option(min=1, help="Number of features of LIBSVM text; by default not limited."),
     ] = None,
     file_format: Annotated[
         str | None,
@@ -116,23 +117,27 @@ def run(
             "--format", help="csv, libsvm, parquet, arrow, numpy, if the name does not say."
         ),
     ] = None,
-    block: Annotated[int, typer.Option(min=1, help="Rows read at a time.")] = 1000,
+    block: Annotated[int, typer.Option(min=1, help="Number of rows read at a time.")] = 1000,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="A folder: the same command then resumes where it was stopped."),
+        typer.Option(help="Folder for checkpoints, from which the same command resumes."),
     ] = None,
-    checkpoint_rows: Annotated[int, typer.Option(min=1, help="Rows between two of them.")] = 10_000,
-    model: Annotated[Path | None, typer.Option(help="Save the model here.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw error and step size here.")] = None,
-    metrics: Annotated[Path | None, typer.Option(help="Write a line of JSON a block here.")] = None,
+    checkpoint_rows: Annotated[
+        int, typer.Option(min=1, help="Number of rows between two checkpoints.")
+    ] = 10_000,
+    model: Annotated[Path | None, typer.Option(help="Save the model to this file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot error and step size here.")] = None,
+    metrics: Annotated[
+        Path | None, typer.Option(help="Write one line of JSON per block to this file.")
+    ] = None,
     bad_rows: Annotated[
-        Path | None, typer.Option(help="Write a line of JSON for every bad row here.")
+        Path | None, typer.Option(help="Write one line of JSON per bad row to this file.")
     ] = None,
 ) -> None:
     """Learn a table as a stream: predict each row, then learn it.
 
-    Bad rows are left out and reported. Exit code 0: done; 1: it could not be done; 130: stopped by
-    Ctrl-C, to be resumed with the same command if there is a --checkpoint.
+    Bad rows are skipped and reported. The exit code is 0 for success, 1 for failure, and 130 if
+    Ctrl-C stopped the run; with --checkpoint the same command then resumes it.
     """
     from rich.console import Console
 
@@ -164,7 +169,9 @@ def run(
 def predict(
     model: Annotated[Path, typer.Argument(help="A model that `kernelstream run --model` saved.")],
     source: _Source,
-    out: Annotated[Path | None, typer.Option(help="Left out: standard output.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write; by default standard output.")
+    ] = None,
     file_format: Annotated[
         str | None,
         typer.Option(
@@ -172,7 +179,7 @@ def predict(
         ),
     ] = None,
 ) -> None:
-    """Predict every row of a table: a line with its number, the prediction and the score.
+    """Predict every row of a table: one line per row with its number, prediction and score.
 
     A bad row has an empty prediction and is reported on standard error.
     """
@@ -197,7 +204,7 @@ def info(
         Path, typer.Argument(help="A saved model, a checkpoint, or a folder of checkpoints.")
     ],
 ) -> None:
-    """What a model's file says of it."""
+    """Describe a saved model."""
     from kernelstream.cli.predict import describe
 
     with _errors_as_messages():
@@ -212,23 +219,23 @@ def video(
     source: Annotated[
         Path, typer.Argument(help="Frames as .npz or .npy, or a video file (needs PyAV).")
     ],
-    out: Annotated[Path, typer.Option(help="Where the masks go, an .npz with `masks`.")],
+    out: Annotated[Path, typer.Option(help="File for the masks, an .npz with the array `masks`.")],
     gif: Annotated[
-        Path | None, typer.Option(help="Draw frames and masks side by side here.")
+        Path | None, typer.Option(help="File for a GIF of frames and masks side by side.")
     ] = None,
     key: Annotated[
         str | None,
-        typer.Option(help="The array with the frames; left out: `frames`, or the first."),
+        typer.Option(help="Name of the array of frames; by default `frames`, or the first one."),
     ] = None,
-    algorithm: Annotated[str, typer.Option(help="A preset for novelty.")] = "silk",
-    budget: Annotated[int, typer.Option(min=1, help="Colours a pixel remembers.")] = 20,
-    width: Annotated[float, typer.Option(help="Of the kernel, colours from 0 to 1.")] = 0.05,
+    algorithm: Annotated[str, typer.Option(help="A preset for novelty detection.")] = "silk",
+    budget: Annotated[int, typer.Option(min=1, help="Number of colours per pixel.")] = 20,
+    width: Annotated[float, typer.Option(help="Kernel width, for colours in [0, 1].")] = 0.05,
     threshold: Annotated[
-        float, typer.Option(help="Foreground is below this share of the margin.")
+        float, typer.Option(help="A score below this share of the margin is foreground.")
     ] = 0.5,
-    caution: Annotated[float, typer.Option(help="Weight of foreground in learning.")] = 0.02,
+    caution: Annotated[float, typer.Option(help="Weight with which foreground is learned.")] = 0.02,
 ) -> None:
-    """Find what moves in a video of a static camera: a mask for every frame."""
+    """Find what moves in the video of a static camera: one mask per frame."""
     from kernelstream.cli.outputs import check_file
     from kernelstream.cli.video import subtract
     from kernelstream.vision import BackgroundSubtractor
@@ -250,26 +257,26 @@ def video(
 @app.command()
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Experiments by name, or all.", show_default=False)
+        list[str] | None, typer.Argument(help="Names of experiments, or all.", show_default=False)
     ] = None,
     show_list: Annotated[
-        bool, typer.Option("--list", help="Show what there is, and stop.")
+        bool, typer.Option("--list", help="List the experiments and exit.")
     ] = False,
     data: Annotated[
-        Path | None, typer.Option(help="A folder to look for the data in first.")
+        Path | None, typer.Option(help="Folder in which the data is looked for first.")
     ] = None,
     out: Annotated[
-        Path, typer.Option(help="The folder for pictures, tables and the page of them all.")
+        Path, typer.Option(help="Folder for plots, tables and the page of all results.")
     ] = Path("kernelstream-results"),
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the random generator.")] = 0,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Seconds in place of minutes, on a part of the data.")
+        bool, typer.Option("--quick", help="Run for seconds, not minutes, on a part of the data.")
     ] = False,
 ) -> None:
-    """The papers' experiments, run again: pictures, tables, and results.html with them all.
+    """Run the experiments of the papers again: plots, tables, and one page, results.html.
 
-    Exit code 1: an experiment could not be run. A statement of a paper that does not hold here is
-    no failure; it is shown as such.
+    The exit code is 1 if an experiment could not be run. A claim of a paper that does not hold here
+    is reported, and is not a failure.
     """
     from rich.console import Console
 
@@ -289,21 +296,21 @@ def reproduce(
 @app.command()
 def compare(
     data: Annotated[
-        str, typer.Option(help="A data set by name: usps; digits where it is not there.")
+        str, typer.Option(help="Data set: usps or digits. Without usps, digits are used.")
     ] = "usps",
-    out: Annotated[Path, typer.Option(help="The folder for the table and the plot.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for the table and the plot.")] = Path(
         "kernelstream-compare"
     ),
     learners: Annotated[
-        str | None, typer.Option(help="Presets, with commas between; left out: all classifiers.")
+        str | None, typer.Option(help="Presets, separated by commas; by default all classifiers.")
     ] = None,
     budget: Annotated[
         int | None,
-        typer.Option(min=1, help="Of all that learn from a stream; left out: their own."),
+        typer.Option(min=1, help="Budget of all online learners; by default each preset's own."),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of the order of the rows.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the order of the rows.")] = 0,
 ) -> None:
-    """Every classifier on the same digits, shuffled and counting: a table and a plot."""
+    """Compare all classifiers on the same digits, shuffled and counting: a table and a plot."""
     from rich.console import Console
 
     from kernelstream.cli.compare import compare as compare_learners

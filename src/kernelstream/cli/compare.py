@@ -1,4 +1,4 @@
-"""Every classifier on the same digits, in two orders: error, support vectors, time."""
+"""Compare all classifiers on the same digits, in two orders: error, support vectors, time."""
 
 import time
 from pathlib import Path
@@ -23,11 +23,11 @@ from kernelstream.streams import counting
 __all__ = ["compare"]
 
 _BATCH = "SVC (batch)"
-_C = 10.0  # of the learners that solve the batch problem, and of the batch itself
+_C = 10.0  # the C of the learners that solve the batch problem, and of SVC
 
 
 class Digits(NamedTuple):
-    """Digits to learn and to test on, and the two streams."""
+    """Training and test digits, in shuffled order and as the counting sequence."""
 
     name: str
     gamma: float
@@ -40,21 +40,21 @@ class Digits(NamedTuple):
 
 
 class Figures(NamedTuple):
-    """What was measured of a learner; None where it does not learn from a stream."""
+    """The measurements of a learner; None if it does not learn from a stream."""
 
-    online: float | None  # error of each row before it is learned, shuffled
+    online: float | None  # error on each row before it is learned, in shuffled order
     counting: float | None  # the same on the counting sequence
     test: float  # error on new rows after one pass
     n_support: int
-    seconds: float  # of that pass
+    seconds: float  # the time of that pass
 
 
 def compare(
     data: str, out: Path, names: list[str] | None, budget: int | None, seed: int, console: Console
 ) -> dict[str, Figures]:
-    """Measure, print the table, write it and the plot.
+    """Measure the learners, print the table, and write the table and the plot.
 
-    `budget` is for all learners of a stream; None: each as it comes.
+    `budget` is the budget of all online learners; None means that of each preset.
     """
     chosen = _classifiers() if names is None else names
     for name in chosen:
@@ -77,7 +77,7 @@ def _classifiers() -> list[str]:
 
 
 def _digits(data: str, seed: int, console: Console) -> Digits:
-    """USPS, or scikit-learn's own digits where USPS is not there."""
+    """USPS, or scikit-learn's digits if USPS is not found."""
     if data == "usps":
         try:
             found = datasets.load("usps")
@@ -103,7 +103,7 @@ def _model(name: str, digits: Digits, budget: int | None) -> Any:
     if _needs_fit(name):
         params["C"] = _C
     elif budget is not None or name == "sog-svc":
-        params["budget"] = budget or 512  # images are all independent: sog-svc would keep each
+        params["budget"] = budget or 512  # images are linearly independent: sog-svc would keep all
     return presets.make(name, "classifier", **params)
 
 

@@ -33,7 +33,7 @@ def _model(name: str) -> Any:
 
 
 def run(out: Path) -> None:
-    """Learn, print the table, write the plot."""
+    """Run the learners, print the table and write the plot."""
     console = Console()
     digits = load_digits()
     X, y = ks.streams.counting(digits.data, digits.target, n_digits=_N_DIGITS, n_passes=_N_PASSES)
@@ -57,7 +57,7 @@ def run(out: Path) -> None:
     draw(results, path)
     console.print(f"\nThe plot is in {path}\n", highlight=False)
     console.print(
-        "Next, a stream of your own:\n\n"
+        "Next, try a stream of your own:\n\n"
         "    import kernelstream as ks\n\n"
         "    model = ks.KernelClassifier()\n"
         "    result = ks.prequential(model, X, y, progress=True)   # predict each row, learn it\n"
@@ -68,7 +68,7 @@ def run(out: Path) -> None:
 
 
 def _warm_up(X: np.ndarray, y: np.ndarray) -> None:
-    """Compile before the clock starts; the code is then kept on disk."""
+    """Compile before the time is measured; the compiled code is cached on disk."""
     for name in _LEARNERS:
         ks.prequential(_model(name), X[:300], y[:300])
 
@@ -88,7 +88,7 @@ def _table(results: dict[str, Any], seconds: dict[str, float]) -> Table:
 
 
 def draw(results: dict[str, Any], path: Path) -> None:
-    """Running error and step size, as figure 6 of the paper shows them."""
+    """Plot the running error and the step size, like figure 6 of the paper."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     for name, result in results.items():
         label, colour, style = _LEARNERS[name]

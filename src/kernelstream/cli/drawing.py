@@ -15,7 +15,7 @@ __all__ = ["check_picture", "draw_run"]
 
 
 def check_picture(option: str, path: Path) -> None:
-    """Whether the ending of a name is one of a picture that can be drawn."""
+    """Raise an error if the suffix of a file name is not that of a known image format."""
     known = mpl.backend_bases.FigureCanvasBase.get_supported_filetypes()
     if path.suffix[1:].lower() not in known:
         raise ValueError(
@@ -24,7 +24,7 @@ def check_picture(option: str, path: Path) -> None:
 
 
 def draw_run(progress: Any, task: str, path: Path) -> None:
-    """Error so far and lately, and the step size, over the rows of a run."""
+    """Plot the mean error, the recent error and the step size over the rows of a run."""
     rows, mean, recent, step, _ = np.array(progress.series).T
     name = {"classify": "error", "regress": "squared error", "novelty": "share of alarms"}[task]
     figure, (above, below) = plt.subplots(

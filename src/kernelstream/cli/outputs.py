@@ -1,4 +1,4 @@
-"""Whether a command will be able to write what it is asked for: looked at before the work."""
+"""Checks, before the work begins, that a command can write its output files."""
 
 import os
 from pathlib import Path
@@ -7,9 +7,9 @@ __all__ = ["check_file", "check_folder"]
 
 
 def check_file(option: str, path: Path | None, source: str = "", replaced: bool = False) -> None:
-    """A file to be written later. It must not be the `source`, which would be lost.
+    """Check a file that is written later. It must not be the `source`, which would be lost.
 
-    `replaced`: it is written beside its place and renamed, which would do away with a device.
+    `replaced` means that a temporary file is renamed to it, which would replace a device.
     """
     if path is None:
         return
@@ -30,7 +30,7 @@ def check_file(option: str, path: Path | None, source: str = "", replaced: bool 
 
 
 def check_folder(option: str, path: Path | None) -> None:
-    """A folder that will be made if it is not there."""
+    """Check a folder that is created later if it does not exist."""
     if path is None:
         return
     there = next(folder for folder in (path, *path.parents, Path()) if folder.exists())

@@ -1,4 +1,4 @@
-"""``kernelstream predict`` and ``kernelstream info``: what a saved model says, and what it is."""
+"""``kernelstream predict`` and ``kernelstream info``: use and describe a saved model."""
 
 import csv
 from pathlib import Path
@@ -17,18 +17,18 @@ __all__ = ["describe", "newest", "predict"]
 def predict(
     model_path: Path, source: str, out: TextIO, form: str | None = None, block_rows: int = 1000
 ) -> tuple[int, list[str]]:
-    """Write a line a row of the source: its place, the prediction, the score.
+    """Write one line per row of the source: its number, the prediction and the score.
 
-    A bad row has an empty prediction. Answers how many rows there were, and what is wrong with the
-    bad ones.
+    A bad row has an empty prediction. Returns the number of rows, and what is wrong with the bad
+    ones.
     """
     model_path = newest(model_path)
     model, header = with_header(persistence.read(model_path), name=str(model_path))
     extra = header.get("extra") or {}
     if "encoder" not in extra:
         raise SourceError(
-            f"{model_path} was not made by `kernelstream run` and does not say how columns become "
-            "numbers: use ks.load and model.predict."
+            f"{model_path} was not made by `kernelstream run` and does not say how columns are "
+            "encoded as numbers: use ks.load and model.predict."
         )
     encoder = Encoder.from_json(extra["encoder"])
     writer = csv.writer(out, lineterminator="\n")
@@ -53,7 +53,7 @@ def predict(
 
 
 def _scores(model: Any, X: Any) -> np.ndarray:
-    """One number a row: the winner's score, the prediction itself, or how familiar the row is."""
+    """One number per row: the highest score, the prediction itself, or the novelty score."""
     if not hasattr(model, "decision_function"):
         return model.predict(X)
     scores = model.decision_function(X)
@@ -61,7 +61,7 @@ def _scores(model: Any, X: Any) -> np.ndarray:
 
 
 def newest(path: Path) -> Path:
-    """The file itself, or the newest sound checkpoint of a folder of them."""
+    """The file itself, or the newest valid checkpoint if the path is a folder."""
     if not path.exists():
         raise SourceError(f"{path}: there is no such file.")
     if not path.is_dir():
@@ -79,7 +79,7 @@ def newest(path: Path) -> Path:
 
 
 def describe(path: Path) -> dict[str, Any]:
-    """What a model's file says of it, or the newest checkpoint of a folder."""
+    """Describe a saved model, or the newest checkpoint of a folder."""
     path = newest(path)
     content = persistence.read(path)
     model, header = with_header(content, kernel=_no_kernel, name=str(path))
@@ -87,7 +87,7 @@ def describe(path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {
         "file": f"{path}, {len(content):,} bytes, format version {header['format_version']}",
         "model": type(model).__name__,
-        "parameters": ", ".join(f"{k}={v!r}" for k, v in _changed(model).items()) or "as they come",
+        "parameters": ", ".join(f"{k}={v!r}" for k, v in _changed(model).items()) or "defaults",
         "kernel": repr(model.kernel_),
         "features": _listed(model.n_features_in_, header["feature_names"]),
         "rows learned": f"{model.n_seen_:,}",

@@ -1,4 +1,4 @@
-"""The papers' experiments: run by name, in pictures, with one page of them all."""
+"""Runs the experiments of the papers by name, with plots and one page of all results."""
 
 import time
 import traceback
@@ -24,7 +24,7 @@ __all__ = ["chosen", "list_experiments", "reproduce"]
 
 @dataclass(frozen=True)
 class _Run:
-    """What became of one experiment. Without an outcome, `problem` says why."""
+    """The result of one experiment. Without an outcome, `problem` says why."""
 
     experiment: Experiment
     seconds: float
@@ -34,7 +34,7 @@ class _Run:
 
 
 def chosen(names: list[str]) -> list[Experiment]:
-    """The experiments of these names, "all" for all of them."""
+    """The experiments with these names; "all" means all of them."""
     if not names:
         raise ValueError(
             "no experiment was named: give names, or 'all'; --list shows what there is."
@@ -43,7 +43,7 @@ def chosen(names: list[str]) -> list[Experiment]:
 
 
 def list_experiments(console: Console) -> None:
-    """A line for every experiment."""
+    """Print one line per experiment."""
     table = Table(box=None, pad_edge=False)
     for column in ("name", "original", "question"):
         table.add_column(column, no_wrap=column == "name")
@@ -56,7 +56,7 @@ def list_experiments(console: Console) -> None:
 def reproduce(
     experiments: list[Experiment], data: Path | None, out: Path, seed: int, quick: bool
 ) -> bool:
-    """Run experiments, leave their files and the page; whether none failed."""
+    """Run experiments, and write their files and the page. Returns whether none failed."""
     console = Console()
     runs = []
     with _progress(len(experiments)) as tell:
@@ -74,7 +74,7 @@ def reproduce(
 def _tell_of(
     tell: Callable[[str, float], None], name: str, position: int, text: str, share: float
 ) -> None:
-    """An experiment's word on itself, as one among others."""
+    """Report the progress of one experiment as a part of the progress of all."""
     tell(f"{name}: {text}", position + share)
 
 
@@ -82,14 +82,14 @@ def _attempt(
     experiment: Experiment, data: Path | None, out: Path, seed: int, quick: bool,
     tell: Callable[[str, float], None],
 ) -> _Run:  # fmt: skip
-    """One experiment; what goes wrong in it is its own affair."""
+    """Run one experiment; an error in it does not stop the others."""
     begin = time.perf_counter()
     try:
         outcome = experiment.run(data=data, seed=seed, quick=quick, progress=tell)
         seconds = round(time.perf_counter() - begin, 1)
         circumstances = {"seed": seed, "quick": quick, "seconds": seconds}
         write(experiment, outcome, circumstances, out)
-    except DatasetError as error:  # a quick run does without; a full one was asked for in earnest
+    except DatasetError as error:  # only a full run needs all data sets
         kind = "skipped: data not found" if quick else "failed: data not found"
         return _Run(experiment, 0.0, problem=f"{kind}: {error}", failed=not quick)
     except Exception:
@@ -114,7 +114,7 @@ def _summary(runs: list[_Run]) -> Table:
 
 
 def _remarks(runs: list[_Run]) -> list[str]:
-    """What does not hold, and what did not run."""
+    """The claims that do not hold, and the experiments that did not run."""
     broken = [
         f"{run.experiment.name} does not show: {check.statement} ({check.evidence})"
         for run in runs
@@ -127,7 +127,7 @@ def _remarks(runs: list[_Run]) -> list[str]:
 
 @contextmanager
 def _progress(n_experiments: int) -> Iterator[Callable[[str, float], None]]:
-    """A bar over all experiments, on a terminal; silence elsewhere."""
+    """Show a progress bar over all experiments on a terminal, and nothing elsewhere."""
     console = Console(stderr=True)
     columns: list[Any] = [BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn()]
     with Progress(

@@ -1,4 +1,4 @@
-"""``kernelstream run``: learn a table as a stream, show how it goes, resume where it stopped."""
+"""``kernelstream run``: learn a table as a stream, show the progress, resume after a stop."""
 
 import json
 import logging
@@ -26,13 +26,13 @@ __all__ = ["SERIES", "TASKS", "Options", "run"]
 TASKS = {"classify": "classifier", "regress": "regressor", "novelty": "novelty"}
 SERIES = ("rows", "error", "recent_error", "step_size", "n_support")  # what the plot needs
 _RECENT = 1000
-_MOST_PLACES = 20  # of bad rows that the summary lists
-_LONGEST_LABEL = 1000  # characters: an array of labels has room for the longest in each
+_MOST_PLACES = 20  # number of bad rows that the summary lists
+_LONGEST_LABEL = 1000  # characters: in an array of labels each takes the memory of the longest
 
 
 @dataclass
 class Options:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     source: str
     target: str | None
@@ -55,30 +55,30 @@ class Options:
 
 @dataclass
 class Progress:
-    """What is known of a run so far: plain data, saved with every checkpoint."""
+    """The state of a run so far: plain data, saved with every checkpoint."""
 
     n_rows: int = 0  # records of the source, bad ones included
     n_learned: int = 0
     n_bad: int = 0
     error: float = 0.0  # sum over the rows learned
     recent: list[float] = field(default_factory=list)
-    bad: list[list[str]] = field(default_factory=list)  # where the first bad rows are, and why
-    series: list[list[float]] = field(default_factory=list)  # a line a block, for the plot
+    bad: list[list[str]] = field(default_factory=list)  # place and reason of the first bad rows
+    series: list[list[float]] = field(default_factory=list)  # one line per block, for the plot
     events: list[int] = field(default_factory=list)  # rows at which the stream changed
 
     @property
     def mean_error(self) -> float:
-        """Over all rows."""
+        """The mean error over all rows."""
         return self.error / self.n_learned if self.n_learned else float("nan")
 
     @property
     def recent_error(self) -> float:
-        """Over the last thousand rows."""
+        """The mean error over the last thousand rows."""
         return float(np.mean(self.recent)) if self.recent else float("nan")
 
 
 class _Lines:
-    """A file of lines of JSON; those from after the checkpoint are written again."""
+    """A file of JSON lines; a resumed run rewrites those from after the checkpoint."""
 
     def __init__(self, path: Path | None, resumed: int):
         self.path, self.resumed = path, resumed
@@ -112,10 +112,10 @@ def _rows_of(line: str) -> float:
 
 
 def run(options: Options, console: Console) -> tuple[Progress, bool]:
-    """Learn the source; answers how it went, and whether it came to its end.
+    """Learn the source. Returns the progress, and whether the run is complete.
 
-    Ctrl-C ends a run after the block at hand. Files are then where they were asked for. So they are
-    where the source turns out to be damaged half way; the error follows.
+    Ctrl-C ends a run after the current block, and the output files are written. They are also
+    written if the source turns out to be damaged; the error is raised afterwards.
     """
     _check_outputs(options)
     checkpoints, model, encoder, progress = _begin(options)
@@ -136,7 +136,7 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
                 encoder = Encoder.from_block(
                     block, options.scale, options.hashed, fill_missing=options.fill_missing
                 )
-                display.say("learning the first block; compiling, if the parts are new together")
+                display.say("learning the first block; compiling, if this combination is new")
             else:
                 encoder.settle(block)
             _learn(model, encoder, block, options, progress, bad_rows)
@@ -167,7 +167,7 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
 
 
 def _check_outputs(options: Options) -> None:
-    """Before any work: can everything be written that was asked for?"""
+    """Check, before any work, that all output files can be written."""
     check_file("--model", options.model, options.source, replaced=True)
     check_file("--metrics", options.metrics, options.source)
     check_file("--bad-rows", options.bad_rows, options.source)
@@ -191,7 +191,7 @@ def _nothing_learned(source: str, progress: Progress) -> SourceError:
 
 
 class _Pace:
-    """How fast rows are learned; compiling is left out."""
+    """Measures how fast rows are learned, without the time to compile."""
 
     def __init__(self, resumed: int):
         self.resumed = resumed
@@ -202,19 +202,19 @@ class _Pace:
         self._at, self._compiling = time.perf_counter(), seconds_compiling()
 
     def begin(self) -> None:
-        """The first row to be learned is there; those that were skipped do not count."""
+        """Note that the first row to learn has been read; the time before it does not count."""
         if self.resumed and not self.begun:
             self._start()
         self.begun = True
 
     @property
     def seconds(self) -> float:
-        """All in all."""
+        """The whole time."""
         return time.perf_counter() - self._at
 
     @property
     def compiling(self) -> float:
-        """How many of the seconds went into compiling."""
+        """The part of that time that was spent compiling."""
         return seconds_compiling() - self._compiling
 
     def rate(self, n_rows: int) -> float:
@@ -223,10 +223,10 @@ class _Pace:
 
 
 class _Interrupts:
-    """The first Ctrl-C asks to stop between blocks, where nothing is half done; a second stops.
+    """The first Ctrl-C stops the run after the current block; a second one stops it at once.
 
-    To wait for the next block is to be between blocks. A source that breaks there ends the run as
-    well, and is the `trouble`.
+    While the run waits for the next block, the first Ctrl-C stops it at once too. A source that
+    cannot be read further also ends the run; its error is `trouble`.
     """
 
     def __init__(self) -> None:
@@ -254,7 +254,7 @@ class _Interrupts:
             raise KeyboardInterrupt
 
     def until_asked(self, blocks: Iterator[Block]) -> Iterator[Block]:
-        """The blocks, until there are no more or somebody asks to stop."""
+        """The blocks, until there are no more or the user asks to stop."""
         while not self.asked:
             try:
                 self._waits = True
@@ -272,7 +272,7 @@ class _Interrupts:
 
 
 def _begin(options: Options) -> tuple[Any, Any, Encoder | None, Progress]:
-    """A new model, or what the last checkpoint holds."""
+    """Make a new model, or load the last checkpoint."""
     make = lambda: ks.make(options.algorithm, TASKS[options.task], **options.params)  # noqa: E731
     if options.checkpoint is None:
         return None, make(), None, Progress()
@@ -291,7 +291,7 @@ def _begin(options: Options) -> tuple[Any, Any, Encoder | None, Progress]:
 
 
 def _fingerprint(options: Options) -> dict[str, Any]:
-    """What must be the same for a run to be resumed."""
+    """The options that must be the same to resume a run."""
     return {
         "source": options.source, "target": options.target, "task": options.task,
         "algorithm": options.algorithm, "block_rows": options.block_rows,
@@ -314,7 +314,7 @@ def _blocks(options: Options) -> Iterator[Block]:
 
 
 def _from_row(blocks: Iterator[Block], first: int, source: str) -> Iterator[Block]:
-    """The blocks from a row on. A run that came to its end may stand within a block."""
+    """The blocks from a row on. A complete run may have ended within a block."""
     n_rows = 0
     for block in blocks:
         begin, n_rows = n_rows, n_rows + len(block.places)
@@ -331,7 +331,7 @@ def _learn(
     model: Any, encoder: Encoder, block: Block, options: Options, progress: Progress,
     bad_rows: _Lines,
 ) -> None:  # fmt: skip
-    """Predict every row of a block, learn it, and count."""
+    """Predict every row of a block, learn it, and update the counts."""
     X, problems = encoder.encode(block)
     y = _targets(block, options, problems)
     good = block.without(problems)
@@ -389,7 +389,7 @@ def _targets(block: Block, options: Options, problems: dict[int, str]) -> np.nda
 
 
 def _label(label: Any) -> str:
-    """A label as text, the same whatever the source: 3 and 3.0 are "3". Without one, no text."""
+    """A label as text, the same for all sources: 3 and 3.0 are "3". Empty without a label."""
     if label is None or label != label:  # NaN
         return ""
     if isinstance(label, float) and label.is_integer():
@@ -398,7 +398,7 @@ def _label(label: Any) -> str:
 
 
 def _note(model: Any, progress: Progress) -> dict[str, Any]:
-    """One line of the record."""
+    """Record the state after a block; returns a line of the metrics."""
     line = {
         "rows": progress.n_rows, "learned": progress.n_learned, "bad": progress.n_bad,
         "error": progress.mean_error, "recent_error": progress.recent_error,
@@ -409,9 +409,9 @@ def _note(model: Any, progress: Progress) -> dict[str, Any]:
 
 
 class _Display(logging.Handler):
-    """A line that is kept current on a terminal, and silence elsewhere.
+    """Shows a progress line on a terminal, and nothing elsewhere.
 
-    What the package logs while it compiles is shown in that line.
+    Messages that the package logs while it compiles are shown in that line.
     """
 
     def __init__(self, options: Options, console: Console):
@@ -434,16 +434,16 @@ class _Display(logging.Handler):
             self.status.stop()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a message of the package."""
+        """Show a log message of the package."""
         self.say(record.getMessage())
 
     def say(self, text: str) -> None:
-        """Show a text in place of the line."""
+        """Show a text as the progress line."""
         if self.status is not None:
             self.status.update(escape(text))
 
     def show(self, progress: Progress, model: Any, pace: _Pace) -> None:
-        """Show how far it is."""
+        """Show the progress."""
         task = self.options.task
         text = f"{progress.n_rows:,} rows, {pace.rate(progress.n_rows):,.0f} per second"
         if progress.n_learned:

@@ -21,9 +21,9 @@ _GIF_WIDTH = 320
 def subtract(
     source: Path, out: Path, gif: Path | None, key: str | None, subtractor: BackgroundSubtractor
 ) -> dict[str, Any]:
-    """Write the masks of every frame to `out`; what was done, in numbers."""
+    """Write the mask of every frame to `out`. Returns counts and rates for the summary."""
     n_frames, frames = _frames(source, key)
-    packed: list[np.ndarray] = []  # a bit a pixel
+    packed: list[np.ndarray] = []  # one bit per pixel
     shown: list[np.ndarray] = []
     every = max(1, (n_frames or 10 * _GIF_FRAMES) // _GIF_FRAMES)
     shape, seconds = (0, 0), 0.0
@@ -51,7 +51,7 @@ def subtract(
 
 
 def _frames(source: Path, key: str | None) -> tuple[int | None, Iterator[np.ndarray]]:
-    """How many frames there are, where that is known, and the frames."""
+    """The number of frames, if it is known, and the frames."""
     if not source.exists():
         raise FileNotFoundError(f"{source} is not there.")
     if source.suffix not in (".npy", ".npz"):
@@ -83,7 +83,7 @@ def _decoded(source: Path) -> tuple[int | None, Iterator[np.ndarray]]:
         import av
     except ImportError:
         raise ValueError(
-            f"{source} is a video file, and to read one needs PyAV: pip install "
+            f"{source} is a video file, and reading it needs PyAV: pip install "
             "'kernelstream[video]'; or give the frames as .npz."
         ) from None
     try:
@@ -96,7 +96,7 @@ def _decoded(source: Path) -> tuple[int | None, Iterator[np.ndarray]]:
 
 
 def _write_masks(out: Path, packed: list[np.ndarray], shape: tuple[int, int]) -> None:
-    """An .npz with the array `masks`, 0 or 255, written a frame at a time."""
+    """Write an .npz with the array `masks`, 0 or 255, one frame at a time."""
     n_pixels = shape[0] * shape[1]
     header = {"descr": "|u1", "fortran_order": False, "shape": (len(packed), *shape)}
     with (

@@ -1,4 +1,4 @@
-"""Sparse rows, which may have features that the rows before did not have."""
+"""Sparse rows, which may have features that earlier rows did not have."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ __all__ = ["matched"]
 
 
 def matched(model: Any, X: Any) -> Any:
-    """Rows as wide as the model. For new features of sparse rows it is the model that widens.
+    """Rows with as many features as the model; the model is widened if sparse rows have more.
 
-    Such a feature is zero in all that was learned, as if it had been declared from the beginning.
+    A new feature counts as zero in all earlier rows, as if it had been declared at the beginning.
     """
     if not sparse.issparse(X) or not model.__sklearn_is_fitted__():
         return X

@@ -1,4 +1,4 @@
-"""The papers' data by name: looked for in folders, or fetched once and kept (docs/datasets.md)."""
+"""The data sets of the papers, from local folders or downloaded and cached (docs/datasets.md)."""
 
 from kernelstream.datasets.dataset import Dataset
 from kernelstream.datasets.files import DatasetError

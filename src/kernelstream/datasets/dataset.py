@@ -1,4 +1,4 @@
-"""What `load` gives."""
+"""The data sets that `load` returns."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,19 +11,20 @@ __all__ = ["Dataset"]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Dataset:
-    """Rows, their labels or targets, and what else is known of them.
+    """Rows, their labels or targets, and further arrays.
 
     Attributes
     ----------
     name, description : str
+        The name of the data set, and one or two sentences about it.
     X : ndarray
-        All rows, in the original order; the frames of a video.
+        All rows, in the original order, or the frames of a video.
     y : ndarray or None
-        Their labels or targets; None for videos.
+        The labels or targets of the rows; None for videos.
     X_train, y_train, X_test, y_test : ndarray or None
-        The two parts of the usual split; None where there is none.
+        The two parts of the usual split; None if there is no split.
     details : dict of str to ndarray
-        Further arrays, such as the names of the features, which are attributes too.
+        Further arrays, such as the names of the features. They are also attributes.
 
     Examples
     --------
@@ -47,7 +48,7 @@ class Dataset:
     details: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __getattr__(self, name: str) -> Any:
-        details = self.__dict__.get("details", {})  # not there yet while a copy is being made
+        details = self.__dict__.get("details", {})  # does not exist yet while a copy is being made
         if name in details:
             return details[name]
         raise AttributeError(

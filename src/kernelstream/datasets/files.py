@@ -1,4 +1,4 @@
-"""Files of data sets: where they are looked for, how they are read and checked, how kept."""
+"""Files of data sets: where they are looked for, and how they are read, checked and cached."""
 
 import csv
 import gzip
@@ -21,20 +21,20 @@ from kernelstream.datasets.openml import OpenML
 __all__ = ["Arrays", "DatasetError", "Stored", "checksum"]
 
 Arrays = dict[str, np.ndarray]
-_OWN_DIGEST = "checksum"  # in kept files: of another edition than ours, damage must show as well
+_OWN_DIGEST = "checksum"  # in cached files, so that damage to another edition is detected too
 _UNREADABLE = (
     OSError, EOFError, ValueError, TypeError, KeyError, csv.Error, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
 
 
 class DatasetError(OSError):
-    """A data set that cannot be found, fetched or read, or is not the one that it should be."""
+    """A data set cannot be found, downloaded or read, or has other content than expected."""
 
 
 class Stored(NamedTuple):
-    """A data set that lies in a file: its arrays, and where it is fetched from if there is no file.
+    """A data set in a file: its arrays, and where it is downloaded from if there is no file.
 
-    `arrays` has each array's type and shape, `digest` the `checksum` of them all.
+    `arrays` has the dtype and shape of each array, `digest` is the `checksum` of all arrays.
     """
 
     file: str
@@ -43,18 +43,18 @@ class Stored(NamedTuple):
     openml: OpenML | None = None
 
     def read(self, name: str, data: Any) -> Arrays:
-        """The arrays, from the first folder that has the file, or fetched and then kept."""
+        """The arrays, from the first folder that has the file, or downloaded and then cached."""
         folders = _folders(data)
         for folder in folders.values():
             for path in (folder / self.file, self._kept_in(folder)):
                 if path.exists():
                     return self._from_file(name, path)
         if self.openml is None:
-            raise DatasetError(f"the data set {name!r} is not there.\n{self._remedy(folders)}")
+            raise DatasetError(f"the data set {name!r} was not found.\n{self._remedy(folders)}")
         return self._fetched(name, self.openml, folders)
 
     def _kept_in(self, folder: Path) -> Path:
-        """What is fetched becomes an .npz file, whatever others have it in."""
+        """The path of the cached data set, which is always an .npz file."""
         return folder / (self.file.split(".")[0] + ".npz")
 
     def _from_file(self, name: str, path: Path) -> Arrays:
@@ -76,7 +76,7 @@ class Stored(NamedTuple):
         return arrays
 
     def _typed(self, found: Arrays) -> Arrays:
-        """The declared arrays in their declared types, or a ValueError that says what differs."""
+        """The declared arrays in their declared dtypes, or a ValueError that says what differs."""
         missing = [array for array in self.arrays if array not in found]
         if missing:
             raise ValueError(f"it has no {missing[0]!r}, only {', '.join(found) or 'nothing'}")
@@ -93,9 +93,9 @@ class Stored(NamedTuple):
             print(f"Fetching {name} from OpenML, once; this may take minutes.", file=sys.stderr)
         try:
             arrays = self._typed(openml.fetch())
-        except Exception as error:  # network, server, format: whatever it is, the remedy is one
+        except Exception as error:  # the remedy is the same for all causes
             raise DatasetError(
-                f"the data set {name!r} is not there, and could not be fetched from OpenML "
+                f"the data set {name!r} was not found, and could not be fetched from OpenML "
                 f"({_cause(error)}).\n{self._remedy(folders)}"
             ) from None
         digest = checksum(arrays)
@@ -127,7 +127,7 @@ class Stored(NamedTuple):
 
 
 def _own_folder() -> Path:
-    """Where fetched data sets are kept."""
+    """The cache folder for downloaded data sets."""
     chosen = os.environ.get("KERNELSTREAM_CACHE")
     home = os.environ.get("XDG_CACHE_HOME")
     return Path(chosen or home or "~/.cache").expanduser() / "kernelstream" / "datasets"
@@ -138,7 +138,7 @@ def _cause(error: Exception) -> str:
 
 
 def _folders(data: Any) -> dict[str, Path]:
-    """Every folder to look in, in order, and who named it."""
+    """The folders to look in, in order, by where they were given."""
     named = {"data=": data, "$KERNELSTREAM_DATA": os.environ.get("KERNELSTREAM_DATA")}
     given = {origin: Path(folder).expanduser() for origin, folder in named.items() if folder}
     return {**given, "the library's own": _own_folder()}
@@ -150,7 +150,7 @@ def _read_npz(path: Path) -> Arrays:
 
 
 def _read_csv(path: Path) -> Arrays:
-    """The columns of a table, by the names in its first line."""
+    """The columns of a table by name, with the names in its first line."""
     opened: Any = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file, strict=True)
@@ -163,18 +163,18 @@ _READERS: dict[str, Callable[[Path], Arrays]] = {
 
 
 def _as_type(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
-    """The array in its declared type. Text, as tables have it, may become numbers."""
+    """The array in its declared dtype. Text from a table may be converted to numbers."""
     if array.dtype.kind != "U" and not np.can_cast(array.dtype, dtype, "same_kind"):
         raise ValueError(f"{name!r} has the type {array.dtype}, not {dtype}")
     return array.astype(dtype, copy=False)
 
 
 def checksum(arrays: Arrays) -> str:
-    """SHA-256 of the names, types, shapes and contents, whatever file they came from."""
+    """SHA-256 of the names, dtypes, shapes and contents; it does not depend on the file format."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = arrays[name]
-        is_text = array.dtype.kind == "U"  # whose type says how long the longest happens to be
+        is_text = array.dtype.kind == "U"  # its dtype depends on the longest text
         kind = "text" if is_text else array.dtype.newbyteorder("<").str
         digest.update(f"{name} {kind} {array.shape}\n".encode())
         digest.update(_text_bytes(array) if is_text else _number_bytes(array))
@@ -190,7 +190,7 @@ def _number_bytes(array: np.ndarray) -> bytes:
 
 
 def _keep(arrays: Arrays, path: Path) -> None:
-    """Write an .npz file in one go: it is whole, or not there."""
+    """Write an .npz file atomically."""
     content = io.BytesIO()
     np.savez_compressed(content, **arrays)  # type: ignore[arg-type]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Data sets that OpenML has, fetched through scikit-learn."""
+"""Data sets of OpenML, downloaded through scikit-learn."""
 
 import socket
 import warnings
@@ -15,7 +15,7 @@ _SECONDS_TO_ANSWER = 20.0
 
 
 class Table(NamedTuple):
-    """A table of numbers as OpenML has it: the features' names, the features and the target."""
+    """A table of numbers from OpenML: names of the features, the features and the target."""
 
     names: list[str]
     X: np.ndarray
@@ -23,20 +23,20 @@ class Table(NamedTuple):
 
 
 class OpenML(NamedTuple):
-    """A data set's number at OpenML, and how its table becomes the arrays of our files."""
+    """The id of a data set at OpenML, and how its table is converted to the arrays of our files."""
 
     data_id: int
     to_arrays: Callable[[Table], dict[str, np.ndarray]]
 
     def fetch(self) -> dict[str, np.ndarray]:
-        """The arrays. Nothing is written."""
+        """Download the arrays. Nothing is written."""
         with _impatient(), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of tries that failed before one that did not
+            warnings.simplefilter("ignore")  # about attempts that failed before one succeeded
             table = fetch_openml(
                 data_id=self.data_id, as_frame=False, parser="liac-arff", cache=False
             )
         X, names = np.asarray(table.data, float), list(table.feature_names)
-        for name, values in table.categories.items():  # X has the values' positions
+        for name, values in table.categories.items():  # X has the positions of the values
             column = names.index(name)
             X[:, column] = np.array(values, float)[X[:, column].astype(int)]
         return self.to_arrays(Table(names, X, np.asarray(table.target, float)))
@@ -44,7 +44,7 @@ class OpenML(NamedTuple):
 
 @contextmanager
 def _impatient() -> Iterator[None]:
-    """A server that does not answer is an error after a while; by default it is awaited forever."""
+    """Set a timeout for a server that does not answer; by default there is none."""
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(_SECONDS_TO_ANSWER)
     try:

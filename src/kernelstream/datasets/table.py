@@ -1,4 +1,4 @@
-"""The data sets: what each is, where it comes from, and how its arrays become rows and labels."""
+"""The data sets: a description, the source, and how arrays are converted to rows and labels."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,12 +20,12 @@ class BuiltIn(NamedTuple):
     make: Callable[[], Any]
 
     def read(self, name: str, data: Any) -> Arrays:
-        """Its arrays; there is no file to look for."""
+        """The arrays of the data set; there is no file to look for."""
         return dict(self.make())
 
 
 class Entry(NamedTuple):
-    """A row of the table: what it is, who reads its arrays, and which fields they become."""
+    """A row of the table: a description, the source, and how arrays are converted to fields."""
 
     description: str
     source: Stored | BuiltIn
@@ -41,7 +41,7 @@ def _digits_fields(arrays: Arrays) -> dict[str, Any]:
 
 
 def _split(X: np.ndarray, y: np.ndarray, train: Any, test: Any) -> dict[str, Any]:
-    """All rows, and those that `train` and `test` choose."""
+    """All rows, and the rows that `train` and `test` select."""
     return {
         "X": X, "y": y,
         "X_train": X[train], "y_train": y[train], "X_test": X[test], "y_test": y[test],
@@ -49,7 +49,7 @@ def _split(X: np.ndarray, y: np.ndarray, train: Any, test: Any) -> dict[str, Any
 
 
 def _joined(arrays: Arrays, divisor: np.number) -> dict[str, Any]:
-    """Training rows, then test rows; whole numbers become fractions of the divisor's type."""
+    """Training rows, then test rows; integers are divided by `divisor` and get its dtype."""
     X = np.concatenate([arrays["X_train"], arrays["X_test"]]) / divisor
     y = np.concatenate([arrays["y_train"], arrays["y_test"]]).astype(np.int64)
     n_train = len(arrays["X_train"])
@@ -78,7 +78,7 @@ def _comp_activ_fields(arrays: Arrays) -> dict[str, Any]:
 def _wipo_fields(arrays: Arrays) -> dict[str, Any]:
     names, parent = arrays["node_names"], arrays["parent"]
     paths: list[str] = []
-    for name, above in zip(names, parent, strict=True):  # parents stand before their children
+    for name, above in zip(names, parent, strict=True):  # parents come before their children
         paths.append(f"{paths[above]}/{name}" if above >= 0 else str(name))
     leaf_paths = np.array(paths)[arrays["leaf_node"]]
     details = {"leaf_names": leaf_paths, "node_names": names, "parents": parent}
@@ -96,7 +96,7 @@ def _clinc_fields(arrays: Arrays) -> dict[str, Any]:
 def _video(
     arrays: Arrays, masks: np.ndarray, scored: np.ndarray, rows: np.ndarray
 ) -> dict[str, Any]:
-    """`masks` are true where something moves, `scored` where that is known, for some frames."""
+    """`masks` is true where something moves, `scored` where the truth is known, for some frames."""
     details = {
         "frame_numbers": arrays["frame_no"], "masks": masks, "scored": scored, "mask_rows": rows,
     }  # fmt: skip
@@ -125,7 +125,7 @@ def _office_fields(arrays: Arrays) -> dict[str, Any]:
 
 
 def _digit_table(n_train: int, to_pixels: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """Training rows stand before test rows, and labels may begin with 1 for the digit 0."""
+    """Training rows come before test rows, and labels may begin with 1 for the digit 0."""
 
     def to_arrays(table: Table) -> Arrays:
         X, y = to_pixels(table.X), table.y - table.y.min()
@@ -138,7 +138,7 @@ def _digit_table(n_train: int, to_pixels: Callable[[np.ndarray], np.ndarray]) ->
 
 
 def _thousandths(X: np.ndarray) -> np.ndarray:
-    """Gray levels of any range, from -1000 to 1000; the scanner knew 2001."""
+    """Scale gray levels of any range to integers from -1000 to 1000; the scanner had 2001."""
     return np.rint(2000 * (X - X.min()) / np.ptp(X) - 1000).astype(np.int16)
 
 
@@ -248,7 +248,7 @@ _TABLE = {
         _clinc_fields,
     ),
     "video-office": Entry(
-        "CDnet 2012 office: 876 gray frames, a person comes in and reads; every pixel's truth.",
+        "CDnet 2012 office: 876 gray frames, a person comes in and reads; with true masks.",
         Stored(
             "video_cdnet_office.npz",
             _video_arrays(876, 120, 180) | {"gt": ("uint8", (876, 120, 180))},
@@ -257,7 +257,7 @@ _TABLE = {
         _office_fields,
     ),
     "video-lightswitch": Entry(
-        "Wallflower LightSwitch: 1,700 gray frames, lights go off and on; the truth of one.",
+        "Wallflower LightSwitch: 1,700 gray frames, lights go off and on; one true mask.",
         Stored(
             "video_wallflower_lightswitch.npz",
             _video_arrays(1700, 120, 160) | _ONE_MASK,
@@ -266,7 +266,7 @@ _TABLE = {
         _wallflower_fields,
     ),
     "video-wavingtrees": Entry(
-        "Wallflower WavingTrees: 287 gray frames of a moving background; the truth of one.",
+        "Wallflower WavingTrees: 287 gray frames of a moving background; one true mask.",
         Stored(
             "video_wallflower_wavingtrees.npz",
             _video_arrays(287, 120, 160) | _ONE_MASK,
@@ -275,7 +275,7 @@ _TABLE = {
         _wallflower_fields,
     ),
     "video-lobby": Entry(
-        "I2R Lobby: 1,000 gray frames, lights go off and on, people walk by; no truth.",
+        "I2R Lobby: 1,000 gray frames, lights go off and on, people walk by; no true masks.",
         Stored(
             "video_lobby_lightswitch.npz",
             _video_arrays(1000, 128, 160),
@@ -299,7 +299,7 @@ def names() -> list[str]:
 
 
 def describe(name: str) -> str:
-    """What a data set is, in a sentence or two; it need not be there.
+    """A description of a data set in one or two sentences; it need not be installed.
 
     Examples
     --------
@@ -311,17 +311,18 @@ def describe(name: str) -> str:
 
 
 def load(name: str, data: Any = None, return_X_y: bool = False) -> Any:
-    """A data set by name.
+    """Load a data set by name.
 
     Parameters
     ----------
     name : str
-        One of `names`.
+        The name of the data set, one of `names`.
     data : path, default=None
-        A folder to look in first. Then come the folder that ``$KERNELSTREAM_DATA`` names, and the
-        library's own. What is in none of them is fetched from OpenML, where that has it, and kept.
+        The folder to look in first. The folder given by ``$KERNELSTREAM_DATA`` and the cache folder
+        of the library follow. A data set that is in none of them is downloaded from OpenML, if it
+        is available there, and cached.
     return_X_y : bool, default=False
-        Whether to return the rows and labels alone.
+        Whether to return only the rows and the labels.
 
     Returns
     -------
@@ -330,7 +331,7 @@ def load(name: str, data: Any = None, return_X_y: bool = False) -> Any:
     Raises
     ------
     DatasetError
-        If the data set is not there and cannot be fetched, or its file is damaged.
+        If the data set is not found and cannot be downloaded, or its file is damaged.
 
     Examples
     --------

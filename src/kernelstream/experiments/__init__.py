@@ -1,9 +1,9 @@
-"""The papers' experiments, each of them a file of this folder.
+"""The experiments of the papers, one file each.
 
-An experiment is a function that takes a `Setting` (data, seed, how much to do) and gives an
-`Outcome` (series, table, checks, notes), with the decorator `experiment`, which says what it is and
-how its series are drawn. It is found by itself, here, on the command line and in the tests, by the
-name of its file: ``svmd_switch.py`` is run by ``kernelstream reproduce svmd-switch``.
+An experiment is a function that takes a `Setting` (data, seed, full or quick run) and returns an
+`Outcome` (series, table, checks, notes). Its decorator `experiment` describes it and says how its
+series are drawn. It is found automatically, here, on the command line and in the tests, by the name
+of its file: ``kernelstream reproduce svmd-switch`` runs ``svmd_switch.py``.
 
 >>> from kernelstream import experiments
 >>> outcome = experiments.find("ilk-drift").run(quick=True)

@@ -1,4 +1,4 @@
-"""USPS digits as a counter (section 6.2 of the SVMD paper): what two experiments share."""
+"""The counting sequence of USPS digits (section 6.2 of the SVMD paper), for two experiments."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ __all__ = ["Counter", "counter"]
 
 
 class Counter(NamedTuple):
-    """The stream, the shape of its images, the kernel's gamma, and how many rows a run has."""
+    """The stream, the shape of its images, the gamma of the kernel, and the rows per run."""
 
     X: np.ndarray
     y: np.ndarray
@@ -21,9 +21,9 @@ class Counter(NamedTuple):
 
 
 def counter(setting: Setting) -> Counter:
-    """600 of each digit, from 000 to 999 twice; a quick run counts to 99.
+    """A stream with 600 of each digit, twice from 000 to 999; a quick run counts to 99.
 
-    USPS's training digits alone have too few eights and fives, so the test digits follow them.
+    The training digits of USPS have too few eights and fives, so the test digits follow them.
     """
     digits = setting.usps()
     n_digits = setting.choose(3, 2)

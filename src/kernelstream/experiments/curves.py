@@ -1,4 +1,4 @@
-"""Runs of several learners over one stream, and how the papers draw them."""
+"""Runs of several learners over one stream, and plots like those of the papers."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ __all__ = [
     "in_between", "in_percent", "numbers", "percent", "plot", "result_of", "spaced", "unit_rows",
 ]  # fmt: skip
 
-# The papers' line styles; colours on top, for screens.
+# The line styles of the papers, with colours added.
 _LINES = {
     "svmd": (BLUE, "-"), "single-step": (ORANGE, ":"), "norma": (GREY, "--"),
     "silk": (PURPLE, "-"), "svmd beside": (BLUE, "-."), "batch": ("black", "-."),
@@ -23,7 +23,7 @@ _LINES = {
 
 
 class Learner(NamedTuple):
-    """A model, what a legend calls it, and its line in the figures."""
+    """A model, its label in the legend, and its line style in the figures."""
 
     label: str
     line: str
@@ -36,23 +36,23 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def numbers(values: Any) -> list[float]:
-    """Plain numbers of five digits, for JSON."""
+    """Floats rounded to five digits, for JSON."""
     return [float(f"{value:.5g}") for value in np.asarray(values, dtype=float)]
 
 
 def spaced(n_rows: int, n_points: int = 700) -> np.ndarray:
-    """Some of the rows 0, 1, ...: all early ones, and of the later ones evenly on a log scale."""
+    """Some of the rows 0, 1, ...: all early rows, later ones evenly spaced on a log scale."""
     rows = np.unique(np.geomspace(1, n_rows, min(n_rows, n_points)).round().astype(int))
     return rows - 1
 
 
 def unit_rows(X: np.ndarray) -> np.ndarray:
-    """Rows of unit length."""
+    """Scale rows to unit length."""
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
 def result_of(result: PrequentialResult, line: str, rows: np.ndarray | None = None) -> dict:
-    """What is kept of a run: errors and step sizes at some of the rows, and the totals."""
+    """The stored results of a run: errors and step sizes at some of the rows, and totals."""
     rows = spaced(len(result.errors)) if rows is None else rows
     return {
         "line": line,
@@ -65,7 +65,7 @@ def result_of(result: PrequentialResult, line: str, rows: np.ndarray | None = No
 
 
 def compare(setting: Setting, learners: list[Learner], X: Any, y: Any) -> dict[str, dict]:
-    """One pass of every learner over the same stream, by label."""
+    """Run every learner once over the same stream; results by label."""
     return {
         learner.label: result_of(prequential(learner.model, X, y), learner.line)
         for learner in setting.each(learners, lambda learner: learner.label)
@@ -73,14 +73,14 @@ def compare(setting: Setting, learners: list[Learner], X: Any, y: Any) -> dict[s
 
 
 def error_rows(runs: dict[str, dict]) -> list[Row]:
-    """The average error of every run; the papers show them in figures only."""
+    """Table rows with the average error of every run, which the papers show in figures only."""
     return [
         Row(f"average error, {label}", "-", percent(run["error"])) for label, run in runs.items()
     ]
 
 
 def about_half(runs: dict[str, dict]) -> tuple[Row, Check]:
-    """The first learner makes about half the errors of the last."""
+    """Check that the first learner makes about half the errors of the last."""
     first, *_, last = (run["error"] for run in runs.values())
     ratio = percent(first / last, 0)
     return (
@@ -94,7 +94,7 @@ def about_half(runs: dict[str, dict]) -> tuple[Row, Check]:
 
 
 def in_between(runs: dict[str, dict]) -> Check:
-    """The learners' errors rise in the order in which they are given."""
+    """Check that the errors of the learners increase in the order given."""
     errors = [run["error"] for run in runs.values()]
     return Check(
         "SVMD makes the fewest errors, NORMA the most, and the single-step version is in between.",
@@ -104,7 +104,7 @@ def in_between(runs: dict[str, dict]) -> Check:
 
 
 def plot(axes: Any, x: Any, y: Any, line: str, label: str | None = None, **options: Any) -> None:
-    """A line in the style of its learner."""
+    """Plot a line in the style of its learner."""
     colour, style = _LINES[line]
     axes.plot(x, y, **{"color": colour, "ls": style, "lw": 1.7, "label": label, **options})
 
@@ -113,7 +113,7 @@ _ERROR_TICKS = [0.02, 0.05, 0.1, 0.2, 0.5, 1.0]
 
 
 def draw_average_error(axes: Any, runs: dict[str, dict]) -> None:
-    """The average error so far over the rows, both on a log scale."""
+    """Plot the average error so far over the rows, both on a log scale."""
     for label, run in runs.items():
         shown = f"{label}: {percent(run['error'])}"
         plot(axes, run["row"], run["average_error"], run["line"], shown)
@@ -125,7 +125,7 @@ def draw_average_error(axes: Any, runs: dict[str, dict]) -> None:
 
 
 def draw_error_and_step(figure: Any, series: dict[str, Any]) -> None:
-    """Average error on the left, step size on the right: figures 3, 4 and 6 of the SVMD paper."""
+    """Plot average error (left) and step size (right): figures 3, 4 and 6 of the SVMD paper."""
     left, right = figure.subplots(1, 2)
     draw_average_error(left, series["runs"])
     for label, run in series["runs"].items():

@@ -1,4 +1,4 @@
-"""Regression on a dictionary beside batch SVR: what three experiments share."""
+"""Regression on a dictionary compared with batch SVR, for three experiments."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ __all__ = ["Problem", "Score", "batch", "mean_error", "online", "split", "unit_c
 
 
 class Problem(NamedTuple):
-    """The papers' parameters: the kernel's sigma, nu (3.8), epsilon and C of batch SVR."""
+    """The parameters of the paper: sigma of the kernel, nu (3.8), epsilon and C of batch SVR."""
 
     sigma: float
     tolerance: float
@@ -21,7 +21,7 @@ class Problem(NamedTuple):
     C: float
 
     def kernel(self) -> Homogenized:
-        """An RBF kernel plus lambda^2, lambda = 0.1."""
+        """An RBF kernel plus lambda^2, with lambda = 0.1."""
         return Homogenized(RBF(1 / (2 * self.sigma**2)), 0.1)
 
 
@@ -33,30 +33,30 @@ class Score(NamedTuple):
 
 
 def online(preset: str, problem: Problem) -> Any:
-    """A new SOG-SVR: "sog-svr", or "sog-svr-paper" for the paper's own rule."""
+    """Make a new SOG-SVR: "sog-svr", or "sog-svr-paper" for the rule of the paper."""
     budget = Independent(problem.tolerance)
     return make(preset, "regressor", kernel=problem.kernel(), budget=budget)
 
 
 def mean_error(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    """Mean squared error."""
+    """The mean squared error of a model."""
     return float(np.mean((model.predict(X) - y) ** 2))
 
 
 def batch(problem: Problem, train: Any, test: Any) -> Score:
-    """scikit-learn's SVR with the same kernel."""
+    """Fit scikit-learn's SVR with the same kernel, and test it."""
     model = SVR(kernel=problem.kernel(), C=problem.C, epsilon=problem.epsilon).fit(*train)
     return Score(mean_error(model, *test), len(model.support_) / len(train[0]))
 
 
 def unit_cube(X: np.ndarray) -> np.ndarray:
-    """Every column from 0 to 1."""
+    """Scale every column to the range from 0 to 1."""
     low, high = X.min(axis=0), X.max(axis=0)
     return (X - low) / (high - low)
 
 
 def split(X: np.ndarray, y: np.ndarray, n_train: int, random: np.random.Generator) -> Any:
-    """Random training and test rows, as ((X, y), (X, y))."""
+    """Split the rows at random into training and test rows, ((X, y), (X, y))."""
     order = random.permutation(len(X))
     train, test = order[:n_train], order[n_train:]
     return (X[train], y[train]), (X[test], y[test])

@@ -1,4 +1,4 @@
-"""The files that an experiment leaves: a picture, a table to read, the numbers."""
+"""The files that an experiment writes: a plot, a readable table and the numbers."""
 
 import json
 import platform
@@ -20,7 +20,7 @@ _DPI = 130
 
 @dataclass(frozen=True)
 class Report:
-    """What the files say of one experiment."""
+    """The content of the files of one experiment."""
 
     experiment: Experiment
     outcome: Outcome
@@ -29,16 +29,16 @@ class Report:
 
     @property
     def n_holding(self) -> int:
-        """How many checks hold."""
+        """The number of checks that hold."""
         return sum(check.holds for check in self.outcome.checks)
 
 
 def write(
     experiment: Experiment, outcome: Outcome, circumstances: dict[str, Any], out: Path
 ) -> None:
-    """Leave NAME.png, NAME.md and NAME.json in a folder, which is made if need be.
+    """Write NAME.png, NAME.md and NAME.json to a folder, which is created if necessary.
 
-    `circumstances` are what a run alone knows: seed, quick, seconds.
+    `circumstances` are the properties of this run: seed, quick, seconds.
     """
     out.mkdir(parents=True, exist_ok=True)
     circumstances = {**circumstances, **_surroundings()}
@@ -63,7 +63,7 @@ def write(
 
 
 def read_all(out: Path) -> list[Report]:
-    """What all runs have left in a folder, in the order of the papers."""
+    """Read the files of all runs in a folder, in the order of the papers."""
     found = []
     for experiment in all_experiments():
         paths = [out / f"{experiment.name}{suffix}" for suffix in (".json", ".png")]
@@ -96,7 +96,7 @@ def _surroundings() -> dict[str, Any]:
 
 
 def _json(content: dict[str, Any]) -> str:
-    """A line for every entry, so that people can read it too."""
+    """JSON with one line per entry, so that people can read it too."""
     lines = [
         f"{json.dumps(name)}: {json.dumps(value, allow_nan=False, default=_plain)}"
         for name, value in content.items()
@@ -105,7 +105,7 @@ def _json(content: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays in the words of JSON."""
+    """Convert NumPy scalars and arrays to values that JSON can hold."""
     return value.tolist()
 
 

@@ -19,7 +19,7 @@ _COLUMNS, _N_WORST = 10, 50
 
 
 def _sheet(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Images side by side in rows of ten; white where there are none."""
+    """Arrange images in rows of ten; empty places are white."""
     height, width = shape
     n_lines = -(-_N_WORST // _COLUMNS)
     sheet = np.full((n_lines * (height + 1), _COLUMNS * (width + 1)), images.min())
@@ -42,7 +42,7 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
     title="The strangest digits",
     paper=NORMA,
     figure="figure 1",
-    question="Which digits does a detector find odd that has seen them all once, without labels?",
+    question="Which digits are unusual for a detector that has seen each once, without labels?",
     parameters={
         "data": "USPS without labels: 7,291 training digits in their order, one pass; 2,007 test "
         "digits",
@@ -55,7 +55,7 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
     size=(11.0, 2.15),
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """One pass, then every digit's score."""
+    """Make one pass, then score every digit."""
     digits = setting.usps().first(setting.choose(7291, 600))
     detector = NoveltyDetector(
         RBF(digits.gamma(sigma=8, n_pixels=256)), margin=Nu(_NU, rule="linear"),
@@ -85,14 +85,14 @@ def run(setting: Setting) -> Outcome:
         ),
     ]
     notes = [
-        "The paper used 5,000 training digits; here are all 7,291.",
-        "By the linear rule ρ can become negative, and does: after the pass hardly any digit would "
-        "raise an alarm, while the order of the digits is as good as before. The rule `relative` "
-        "of this library keeps ρ positive.",
+        "The paper used 5,000 training digits; we use all 7,291.",
+        "With the linear rule ρ can become negative, and it does here: after the pass hardly any "
+        "digit would raise an alarm, but the order of the digits is as good as before. The rule "
+        "`relative` of this library keeps ρ positive.",
     ]
     series = {
         "shape": list(digits.shape),
-        "images": {  # thousandths, as the data has them
+        "images": {  # in thousandths, like the data
             name: np.round(1000 * images).astype(int).tolist() for name, images in worst.items()
         },
     }

@@ -1,4 +1,4 @@
-"""What an experiment leaves: numbers, and what they say."""
+"""The results of an experiment."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ __all__ = ["Check", "Outcome", "Row"]
 
 
 class Row(NamedTuple):
-    """A line of the table: a quantity, the paper's figure or "-", and ours."""
+    """A line of the table: a quantity, its value in the paper or "-", and our value."""
 
     quantity: str
     paper: str
@@ -15,7 +15,7 @@ class Row(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A statement of the paper, whether it holds here, and the figures that say so."""
+    """A claim of the paper, whether it holds here, and the figures that show it."""
 
     statement: str
     holds: bool
@@ -24,16 +24,18 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment found.
+    """The results of an experiment.
 
     Attributes
     ----------
     series : dict
-        What the picture is drawn from, in the words of JSON.
+        The data of the plot, as values that JSON can hold.
     rows : list of Row
+        The lines of the table.
     checks : list of Check
+        The claims of the paper, checked.
     notes : list of str
-        Where ours differs from the paper's, and why.
+        Where our results differ from those of the paper, and why.
     """
 
     series: dict[str, Any]
@@ -42,5 +44,5 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
     def with_notes(self, notes: list[str]) -> "Outcome":
-        """The same with more notes, in front."""
+        """A copy with more notes at the beginning."""
         return replace(self, notes=[*notes, *self.notes])

@@ -1,4 +1,4 @@
-"""One page of all experiments: self-contained, to be read by people."""
+"""One self-contained HTML page with the results of all experiments."""
 
 import base64
 import re
@@ -13,7 +13,7 @@ __all__ = ["write_page"]
 
 
 def write_page(out: Path) -> Path:
-    """Make results.html from every experiment's files in a folder."""
+    """Write results.html from the files of all experiments in a folder."""
     path = out / "results.html"
     path.write_text(_page(read_all(out)), encoding="utf-8")
     return path
@@ -27,7 +27,7 @@ def _page(reports: list[Report]) -> str:
 
 
 def _prose(text: str) -> str:
-    """Escaped, with `code` as code."""
+    """Escape text for HTML, with `code` in code tags."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
@@ -35,7 +35,7 @@ def _opening(reports: list[Report]) -> str:
     n_checks = sum(len(report.outcome.checks) for report in reports)
     n_holding = sum(report.n_holding for report in reports)
     quick = (
-        "<p class='quick'>Some of these are quick runs on small parts of the data, made to see "
+        "<p class='quick'>Some of these are quick runs on small parts of the data, made to test "
         "that everything works. Their figures mean little.</p>"
         if any(report.circumstances["quick"] for report in reports)
         else ""
@@ -71,7 +71,7 @@ def _contents(reports: list[Report]) -> str:
 
 
 def _short(paper: str) -> str:
-    """Where and when: what stands behind the title."""
+    """The place and year of a paper, which follow its title."""
     return paper.rpartition(". ")[2]
 
 
@@ -143,7 +143,7 @@ def _parameters(parameters: dict[str, Any]) -> str:
 
 
 def _colophon(reports: list[Report]) -> str:
-    """Under which circumstances; most often the same for all."""
+    """How the results were made; usually the same for all experiments."""
     seen: dict[str, list[str]] = {}
     for report in reports:
         told = report.circumstances

@@ -1,4 +1,4 @@
-"""The papers whose experiments these are."""
+"""The papers whose experiments are reproduced."""
 
 __all__ = ["ISSPA", "NORMA", "PAPERS", "SILK", "SOG", "SVMD"]
 

@@ -1,4 +1,4 @@
-"""Which experiments there are: each is found by its file."""
+"""The registered experiments, named after their files."""
 
 import re
 from collections.abc import Callable
@@ -21,22 +21,23 @@ class Experiment:
     Attributes
     ----------
     name : str
-        That of its file, with dashes.
+        The name of its file, with dashes.
     title : str
+        The title of its results.
     paper, figure : str
-        Where the original is: one of `papers.PAPERS`, and "figure 3" or the like.
+        The source of the original: one of `papers.PAPERS`, and for example "figure 3".
     question : str
-        What it answers, in one sentence.
+        The question that it answers, in one sentence.
     parameters : dict
-        What was set, as a reader would say it.
+        The parameters, as text for readers.
     size : tuple of two floats
-        Of the picture, in inches.
+        The size of the plot in inches.
     caption : str
-        What the picture shows.
+        The caption of the plot.
     perform : callable
-        ``Setting -> Outcome``.
+        ``Setting -> Outcome``: runs the experiment.
     draw : callable
-        ``(figure, series) -> None``: draws an outcome's series, also one read from a file.
+        ``(figure, series) -> None``: draws the series of an outcome, also one read from a file.
     """
 
     name: str
@@ -57,17 +58,18 @@ class Experiment:
         quick: bool = False,
         progress: Callable[[str, float], None] | None = None,
     ) -> Outcome:
-        """Do it.
+        """Run the experiment.
 
         Parameters
         ----------
         data : path, default=None
-            A folder to look for the data in first; see `kernelstream.datasets.load`.
+            The folder in which data is looked for first; see `kernelstream.datasets.load`.
         seed : int, default=0
+            Seed of the random generator.
         quick : bool, default=False
-            A few seconds on a part of the data, to see that it works.
+            Whether to run only a few seconds, on a part of the data, as a test.
         progress : callable, default=None
-            Is told what is being done and which share of the work is behind.
+            Called with the current action and the share of the work that is done.
 
         Returns
         -------
@@ -86,7 +88,7 @@ def experiment(
     caption: str, draw: Callable[[Any, dict[str, Any]], None],
     size: tuple[float, float] = (10.0, 3.9),
 ) -> Callable[[Callable[[Setting], Outcome]], Callable[[Setting], Outcome]]:  # fmt: skip
-    """Decorator: make a function an experiment, with the name of its file."""
+    """Decorator that registers a function as an experiment, named after its file."""
 
     def register(perform: Callable[[Setting], Outcome]) -> Callable[[Setting], Outcome]:
         name = perform.__module__.rpartition(".")[2].replace("_", "-")
@@ -99,7 +101,7 @@ def experiment(
 
 
 def all_experiments() -> list[Experiment]:
-    """Every experiment, in the order of the papers and of their figures."""
+    """All experiments, in the order of the papers and of their figures."""
     return sorted(
         _EXPERIMENTS.values(),
         key=lambda found: (PAPERS.index(found.paper), re.findall(r"\d+", found.figure), found.name),

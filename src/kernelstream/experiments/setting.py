@@ -1,4 +1,4 @@
-"""What an experiment is given: data, a seed, how much to do, and whom to tell."""
+"""The input of an experiment: data, seed, full or quick run, and a progress callback."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -16,7 +16,7 @@ Choice = TypeVar("Choice")
 
 
 class Digits(NamedTuple):
-    """Images of digits, and the shape of one."""
+    """Images of digits, and the shape of one image."""
 
     X: np.ndarray
     y: np.ndarray
@@ -25,26 +25,27 @@ class Digits(NamedTuple):
     shape: tuple[int, int]
 
     def gamma(self, sigma: float, n_pixels: int) -> float:
-        """1 / (2 sigma^2) for images of `n_pixels`; for other images, scaled by their pixels."""
+        """1 / (2 sigma^2) for images of `n_pixels`; scaled by the number of pixels for others."""
         return n_pixels / self.X.shape[1] / (2 * sigma**2)
 
     def first(self, n_rows: int) -> "Digits":
-        """The same with at most so many rows."""
+        """A copy with at most `n_rows` training rows."""
         return self._replace(X=self.X[:n_rows], y=self.y[:n_rows])
 
 
 class Setting:
-    """What an experiment is given.
+    """The input of an experiment.
 
     Parameters
     ----------
     data : path or None
-        A folder to look for data in first.
+        The folder in which data is looked for first.
     seed : int
+        Seed of the random generator.
     quick : bool
-        Whether to do a small part only.
+        Whether to run only a small part.
     progress : callable or None
-        Is told what is being done, and which share is behind.
+        Called with the current action and the share of the work that is done.
     """
 
     def __init__(
@@ -66,24 +67,24 @@ class Setting:
             )
 
     def choose(self, full: Choice, quick: Choice) -> Choice:
-        """The one or the other, by how much is to be done."""
+        """The first value in a full run, the second in a quick run."""
         return quick if self.quick else full
 
     def each(self, items: Iterable[Item], label: Callable[[Item], str] = str) -> Iterator[Item]:
-        """The items one by one, with word of each."""
+        """Yield the items one by one, and report each to the progress callback."""
         todo = list(items)
         for position, item in enumerate(todo):
             self._tell(label(item), position / len(todo))
             yield item
 
     def random(self, number: int = 0) -> np.random.Generator:
-        """The random numbers of a trial."""
+        """The random generator of a trial."""
         return np.random.default_rng(10_000 * self.seed + number)
 
     def load(self, name: str) -> Any:
-        """A data set, or a `DatasetError` that says how to get it.
+        """Load a data set, or raise a `DatasetError` that says how to get it.
 
-        A quick run looks only where it was told to: fetching a data set is not quick.
+        A quick run looks only in the given folders, because a download is not quick.
         """
         if self.quick and not (self.data or os.environ.get("KERNELSTREAM_DATA")):
             raise datasets.DatasetError(
@@ -93,11 +94,11 @@ class Setting:
         return datasets.load(name, self.data)
 
     def usps(self) -> Digits:
-        """USPS in [-1, 1]. A quick run without it takes scikit-learn's digits."""
+        """USPS in [-1, 1]. A quick run without it uses scikit-learn's digits."""
         return self._digits("usps", (16, 16), lambda X: 2.0 * X - 1.0)
 
     def mnist(self) -> Digits:
-        """MNIST in [0, 1]. A quick run without it takes scikit-learn's digits."""
+        """MNIST in [0, 1]. A quick run without it uses scikit-learn's digits."""
         return self._digits("mnist", (28, 28), lambda X: X.astype(np.float32))
 
     def _digits(

@@ -43,7 +43,7 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
 
 
 def _learners(task: Task) -> dict[str, tuple[str, Callable[[int], Any]]]:
-    """The three learners by label: their line, and how they are made for a size of the buffer."""
+    """The three learners by label: the line style, and how to make one for a buffer size."""
     decay = 1 / (500 * len(task.X))
 
     def explicit(step_size: Any) -> Callable[[int], Any]:
@@ -59,7 +59,7 @@ def _learners(task: Task) -> dict[str, tuple[str, Callable[[int], Any]]]:
 
 
 def _measure(task: Task, sizes: list[int]) -> dict[str, Any]:
-    """All learners with every size of the buffer."""
+    """Run all learners with every size of the buffer."""
     errors: dict[str, list[float]] = {}
     learners, buffers = {}, {}
     lines = dict(zip(sizes, ["small", "middle", "large"], strict=True))
@@ -78,8 +78,8 @@ def _measure(task: Task, sizes: list[int]) -> dict[str, Any]:
     title="MNIST with small buffers",
     paper=SILK,
     figure="figure 4",
-    question="Do implicit steps, and dropping the point that matters least, beat adaptive ones and "
-    "dropping the oldest?",
+    question="Are implicit steps that drop the least important point better than adaptive steps "
+    "that drop the oldest?",
     parameters={
         "data": "MNIST's 60,000 training digits, in their order, one pass; 0–4 against 5–9 (rows "
         "of unit length), and ten classes",
@@ -93,7 +93,7 @@ def _measure(task: Task, sizes: list[int]) -> dict[str, Any]:
     size=(10.0, 7.4),
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """Two tasks, three learners, three buffers."""
+    """Run three learners with three buffer sizes on two tasks."""
     digits = setting.mnist().first(setting.choose(60_000, 600))
     sizes = setting.choose([128, 512, 2048], [16, 32, 64])
     tasks = [
@@ -126,7 +126,7 @@ def run(setting: Setting) -> Outcome:
 
 
 def _below(runs: dict[str, dict], other: str, where: str) -> Check:
-    """SILK's average error is the lower one after the pass; and up to which row it was."""
+    """Check that the average error of SILK is lower after the pass; shows until when it was."""
     silk, rival = runs["SILK"], runs[other]
     ahead = np.flatnonzero(np.less(silk["average_error"], rival["average_error"]))
     until = f"; it was the lower one up to row {silk['row'][ahead[-1]]:,}" if ahead.size else ""
@@ -138,16 +138,16 @@ def _below(runs: dict[str, dict], other: str, where: str) -> Check:
 
 
 _NOTES = [
-    "The paper prints no figures, so there is nothing to set beside ours but the order.",
-    "Where the order is not the paper's, it is because SVMD is better here than it was there: with "
+    "The paper prints no numbers, so only the order of the learners can be compared.",
+    "Where the order differs from the paper's, SVMD is better here than in the papers: with "
     "256 points and the polynomial the SVMD paper reports about 20 % on ten classes, ours makes "
     "13 % (`svmd-mnist-buffer`). It raises its step size from 0.1 to 28 on two classes and to 103 "
-    "on ten, so that a third and two thirds of the rows violate the margin, where with NORMA all "
-    "do, and points stay longer in the buffer.",
-    "The width of the kernel is our choice, after nine widths on this stream: all three learners "
-    "are about best at this one. Sigma 8 on USPS's scale is too wide for 128 points: with it SILK "
-    "has 38 %, SVMD 24 % and NORMA 28 % on ten classes. SILK was below SVMD at none of them.",
-    "SILK takes the paper's closed form, which looks at one runner-up label. The exact implicit "
-    "step (`Implicit(exact=True)`) is better by up to twelve points on ten classes, the more so "
-    "the wider the kernel.",
+    "on ten, so that a third and two thirds of the rows violate the margin, while with NORMA all "
+    "rows do. So its points stay longer in the buffer.",
+    "We chose the width of the kernel among nine widths on this stream: all three learners are "
+    "about best at this one. Sigma 8 on USPS's scale is too wide for 128 points: with it SILK "
+    "has 38 %, SVMD 24 % and NORMA 28 % on ten classes. At none of the widths SILK was below SVMD.",
+    "SILK uses the closed form of the paper, which looks at one runner-up label. The exact "
+    "implicit step (`Implicit(exact=True)`) is better by up to twelve points on ten classes, and "
+    "more so with a wider kernel.",
 ]

@@ -1,4 +1,4 @@
-"""SILK, figures 2 and 3: what moves in front of a camera, with a detector for every pixel."""
+"""SILK, figures 2 and 3: what moves in front of a camera, with one detector per pixel."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -18,7 +18,7 @@ from kernelstream.step_sizes import SMD, Constant
 from kernelstream.vision import BackgroundSubtractor
 
 _BUFFER = 20
-_FEW = 0.01  # false alarms that one can live with; the paper's axis ends at 0.006
+_FEW = 0.01  # an acceptable rate of false alarms; the paper's axis ends at 0.006
 _COMPARED = ["SILK", "truncated NORMA", "SVMD"]
 _LINES = {"SILK": "silk", "truncated NORMA": "norma", "SVMD": "svmd", "SILK, merging": "middle"}
 
@@ -43,7 +43,7 @@ Subtractors = dict[str, Any]
 
 
 def _cautious(merging: Any) -> Subtractors:
-    """Foreground is learned with a fiftieth of the weight: the subtractor's own protocol."""
+    """Foreground is learned with a fiftieth of the weight, the default of the subtractor."""
     return {
         "SILK": _silk(0.05, 0.003),
         "truncated NORMA": _norma(0.2, 0.1),
@@ -62,7 +62,7 @@ def _strict() -> Subtractors:
 
 
 def _for_one_mask() -> Subtractors:
-    """For the videos of which one frame has a truth: larger steps, to follow the light."""
+    """For videos with one true mask: larger steps, to adapt to the light."""
     return {
         "SILK": _silk(0.3, 0.01),
         "truncated NORMA": _norma(1.0, 0.1),
@@ -71,7 +71,7 @@ def _for_one_mask() -> Subtractors:
 
 
 def _opencv() -> dict[str, list[Any]]:
-    """OpenCV's subtractors, with and without its treatment of shadows; none where it is missing."""
+    """OpenCV's subtractors, with and without shadow detection; none if OpenCV is missing."""
     try:
         cv2 = import_module("cv2")
     except ImportError:
@@ -88,7 +88,7 @@ def _opencv() -> dict[str, list[Any]]:
 
 
 class Video(NamedTuple):
-    """Frames, and what is known of some of them."""
+    """Frames, and the true masks of some of them."""
 
     frames: np.ndarray
     frame_numbers: np.ndarray
@@ -97,7 +97,7 @@ class Video(NamedTuple):
     mask_rows: np.ndarray
 
     def between(self, first: int, last: int) -> "Video":
-        """The frames of these numbers, both included."""
+        """The frames from number `first` to number `last`, both included."""
         begin, end = np.searchsorted(self.frame_numbers, [first, last + 1])
         known = (self.mask_rows >= begin) & (self.mask_rows < end)
         return Video(
@@ -106,7 +106,7 @@ class Video(NamedTuple):
         )  # fmt: skip
 
     def truth_of(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """Which pixels of a frame are known, and which of them are foreground."""
+        """The pixels of a frame whose truth is known, and those that are foreground."""
         place = np.flatnonzero(self.mask_rows == row)
         known, truth = (
             found[place].max(axis=0, initial=False) for found in (self.scored, self.masks)
@@ -114,7 +114,7 @@ class Video(NamedTuple):
         return known, truth
 
     def window(self, top: int, left: int, size: int = 40, step: int = 4) -> "Video":
-        """A square of every frame, of which a few pixels."""
+        """Some pixels of a square of every frame."""
         lines, columns = slice(top, top + size, step), slice(left, left + size, step)
         cut = {
             name: getattr(self, name)[:, lines, columns] for name in ("frames", "masks", "scored")
@@ -126,13 +126,13 @@ def _load(
     setting: Setting, name: str, full: tuple[int, int], quick: tuple[int, int],
     corner: tuple[int, int],
 ) -> Video:  # fmt: skip
-    """The frames from one number to another; in a quick run fewer, and a corner of them."""
+    """Load a range of frames; a quick run has fewer frames, and a small part of each."""
     data = setting.load(name)
     video = Video(data.X, data.frame_numbers, data.masks, data.scored, data.mask_rows)
     return video.between(*quick).window(*corner) if setting.quick else video.between(*full)
 
 
-# --- watching them --------------------------------------------------------------------------------
+# --- measuring --------------------------------------------------------------------------------
 
 
 def _f_measure(hits: Any, n_alarms: Any, n_true: Any) -> Any:
@@ -140,10 +140,10 @@ def _f_measure(hits: Any, n_alarms: Any, n_true: Any) -> Any:
 
 
 class Tally:
-    """Pixels by how familiar they were, those of the foreground and the others.
+    """Counts pixels by their score, separately for foreground and background.
 
-    Scores are not negative, and such floats are in the order of their bits: the first bits are as
-    good as a logarithmic scale, on which the faint scores of foreground stay apart.
+    Scores are not negative, and the order of such floats is the order of their bits. The leading
+    bits therefore form a logarithmic scale, which separates the small scores of foreground.
     """
 
     _DROPPED_BITS = 14  # leaves a precision of 0.2 %
@@ -161,7 +161,7 @@ class Tally:
             self.counts[is_foreground] += np.bincount(chosen, minlength=self._N_LEVELS)
 
     def summary(self) -> dict[str, Any]:
-        """The ROC curve, areas below it, and the best F-measure of all thresholds."""
+        """The ROC curve, the areas under it, and the best F-measure over all thresholds."""
         used = np.flatnonzero(self.counts.any(axis=0))
         false, true = np.cumsum(self.counts[:, used], axis=1)
         false_rate, true_rate = (
@@ -183,7 +183,7 @@ def _first_above(rates: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 class Alarms:
-    """Alarms and true foreground, counted over frames."""
+    """Counts alarms and true foreground over frames."""
 
     def __init__(self) -> None:
         self.hits = self.n_alarms = self.n_true = self.n_pixels = 0
@@ -196,7 +196,7 @@ class Alarms:
         self.n_pixels += truth.size
 
     def summary(self) -> dict[str, float]:
-        """The F-measure, and the point in the plane of the ROC curve."""
+        """The F-measure, and the rates of hits and false alarms."""
         return {
             "f": float(_f_measure(self.hits, self.n_alarms, self.n_true)),
             "hit_rate": self.hits / max(1, self.n_true),
@@ -206,11 +206,11 @@ class Alarms:
 
 def _masks(video: Video, subtractor: Any) -> Iterator[tuple[int, np.ndarray]]:
     for row, frame in enumerate(video.frames):
-        yield row, subtractor.apply(frame) == 255  # OpenCV marks shadows with another number
+        yield row, subtractor.apply(frame) == 255  # OpenCV marks shadows with another value
 
 
 def _judge(video: Video, subtractor: BackgroundSubtractor, shown: int) -> dict[str, Any]:
-    """How well masks and scores agree with the truth, and the mask of one frame."""
+    """Compare masks and scores with the truth; the result has the mask of one frame."""
     alarms, tally, shares = Alarms(), Tally(), []
     for row, mask in _masks(video, subtractor):
         scored, truth = video.truth_of(row)
@@ -223,7 +223,7 @@ def _judge(video: Video, subtractor: BackgroundSubtractor, shown: int) -> dict[s
 
 
 def _judge_masks(video: Video, subtractor: Any) -> dict[str, float]:
-    """The same for a subtractor without scores."""
+    """Compare the masks of a subtractor without scores with the truth."""
     alarms = Alarms()
     for row, mask in _masks(video, subtractor):
         scored, truth = video.truth_of(row)
@@ -232,7 +232,7 @@ def _judge_masks(video: Video, subtractor: Any) -> dict[str, float]:
 
 
 def _lines_of(mask: np.ndarray) -> list[str]:
-    """A mask in few letters: "0011" for each of its lines."""
+    """A mask as text, such as "0011" for each of its rows."""
     return ["".join(line) for line in mask.astype(int).astype(str)]
 
 
@@ -301,40 +301,40 @@ def _draw_pictures(figure: Any, pictures: dict[str, dict[str, Any]]) -> None:
 # --- the experiment -------------------------------------------------------------------------------
 
 _LIGHT_ON = 1844
-_SHOWN_OF_OFFICE = 1500  # the number of a frame: the person stands and reads
+_SHOWN_OF_OFFICE = 1500  # number of a frame in which the person stands and reads
 
 
 @experiment(
     title="What moves in front of a camera",
     paper=SILK,
     figure="figures 2 and 3",
-    question="Does a detector for every pixel find what moves, and does SILK find it better than "
+    question="Do detectors, one per pixel, find what moves, and does SILK find it better than "
     "truncated NORMA?",
     parameters={
         "data": "office: 876 frames, with the truth of 741; LightSwitch: 226 frames, 204 of them "
         "in the dark; WavingTrees: 248 frames",
-        "detector": "one a pixel; gray values from 0 to 1, RBF with sigma 0.05, margin 1, buffer "
+        "detector": "one per pixel; gray values from 0 to 1, RBF with sigma 0.05, margin 1, buffer "
         f"{_BUFFER}",
-        "foreground": "where the score is below half the margin; it is learned with weight 0.02 "
-        "(with caution) or 0 (never), but fully where it is more than half of the picture",
+        "foreground": "pixels whose score is below half the margin; learned with weight 0.02 "
+        "(with caution) or 0 (never), or with weight 1 if it is more than half of the picture",
         "SILK": "C 0.05, c 0.003; never: c 0.01; merging: c 0.001; LightSwitch and WavingTrees: C "
         "0.3, c 0.01",
         "truncated NORMA": "step 0.2, c 0.1; never: 0.05, 0.3; LightSwitch and WavingTrees: 1, 0.1",
         "SVMD": "eta_0 0.2, mu 0.1, c 0.3; never: 0.03, 0.01, 0.3; LightSwitch and WavingTrees: "
         "0.1, 0.1, 0.1; lambda 0.95",
     },
-    caption="Above: ROC curves on office, where foreground is learned with caution and where it is "
-    "never learned; the share of foreground while the light is switched on (from the vertical line "
-    "on). Below: masks beside the truth.",
+    caption="Above: ROC curves on office, if foreground is learned with caution and if it is never "
+    "learned; the share of foreground after the light is switched on at the vertical line. Below: "
+    "masks next to the truth.",
     draw=_draw,
     size=(12.0, 9.4),
 )
 def run(setting: Setting) -> Outcome:
-    """Three videos, three learners, and OpenCV's subtractors on one of them."""
+    """Run three learners on three videos, and OpenCV's subtractors on one of them."""
     office = _load(setting, "video-office", (0, 9999), (1480, 1510), (30, 90))
     light = _load(setting, "video-lightswitch", (1640, 1865), (1838, 1865), (40, 40))
     trees = _load(setting, "video-wavingtrees", (0, 247), (228, 247), (60, 60))
-    merging = setting.choose(Merge(_BUFFER), _BUFFER)  # which takes a while to compile
+    merging = setting.choose(Merge(_BUFFER), _BUFFER)  # Merge takes long to compile
     tasks = {
         "cautious": Task(office, _SHOWN_OF_OFFICE, _cautious(merging)),
         "strict": Task(office, _SHOWN_OF_OFFICE, _strict()),
@@ -363,14 +363,14 @@ def run(setting: Setting) -> Outcome:
 
 
 class Task(NamedTuple):
-    """A video, the number of the frame to show, and who watches."""
+    """A video, the number of the frame to show, and the subtractors."""
 
     video: Video
     shown: int
     subtractors: Subtractors
 
     def shown_row(self) -> int:
-        """Where that frame is."""
+        """The position of that frame in the video."""
         return int(np.searchsorted(self.video.frame_numbers, self.shown))
 
 
@@ -393,7 +393,7 @@ def _rows(found: dict[str, dict[str, dict]], opencv: dict[str, dict]) -> list[Ro
             ("area under the ROC curve", "area", 3),
             ("mean true positive rate up to 1 % false ones", "area_of_few", 3),
             ("F-measure", "f", 3),
-            ("F-measure with the threshold that is best afterwards", "best_f", 3),
+            ("F-measure with the best threshold in hindsight", "best_f", 3),
         ):
             shown = ", ".join(f"{runs[label][key]:.{digits}f}" for label in _COMPARED)
             paper = "SILK highest" if key == "area" else "-"
@@ -454,25 +454,26 @@ def _above(runs: dict[str, dict], key: str, statement: str) -> Check:
 
 
 _NOTES = [
-    "The paper's own videos are not public, its figure has no numbers, and its protocol is in a "
-    "version that we do not have: these are videos of the same kind, and how foreground is learned "
-    "is our choice.",
-    "With caution, a person who stands still puts a faint point into the buffer at every frame. A "
-    "buffer that drops the oldest point loses the background for them; SILK drops the faint ones "
-    "first. Where foreground is never learned nothing is lost, and SILK and truncated NORMA are "
-    "level. But then what was once taken for foreground stays it.",
+    "The videos of the paper are not public, its figure has no numbers, and its protocol is in a "
+    "version that we do not have. We use videos of the same kind, and how foreground is learned is "
+    "our choice.",
+    "With caution, a person who stands still adds a point with a small coefficient at every frame. "
+    "A buffer that drops the oldest point loses the background because of them; SILK drops these "
+    "points first. If foreground is never learned, nothing is lost, and SILK and truncated NORMA "
+    "are equally good. But then a pixel that was once classified as foreground stays foreground.",
     "Each learner was tuned for each protocol on a ninth of office's pixels, by the whole area: "
     "step size or C 0.03, 0.05, 0.1, 0.2, 0.3; c 0.0001, 0.001, 0.003, 0.01 (SILK), or 0.001, "
     "0.01, 0.1, 0.3; mu 0.1, 0.01. The threshold was not tuned. The best F-measure of any setting "
     "there: SILK 0.912 (C 0.1, c 0.0001), truncated NORMA 0.627, SVMD 0.629 with caution; 0.910, "
-    "0.908 and 0.910 where foreground is never learned. With weight 1 in place of 0.02 everybody "
-    "who stands still becomes background: no area of those tried was above 0.85.",
-    "LightSwitch and WavingTrees have one true mask each. Their settings are those of eight, eight "
-    "and six with the best mean of the two F-measures, which is too kind to all three alike. Ten "
-    "frames after the light is on no mask is good. How fast a detector recovers is a matter of its "
-    "step: with C 1, SILK is down to 20 % foreground at frame 1857, like NORMA with step 1. Begun "
-    "at frame 600, with the light on, off and on again as in the paper, nobody remembers the first "
-    "light after a thousand dark frames.",
-    "OpenCV's subtractors have their own parameters, and the better of their two treatments of "
-    "shadows. They find 27 % (MOG2) and 41 % (KNN) of the foreground.",
+    "0.908 and 0.910 where foreground is never learned. With weight 1 instead of 0.02 every "
+    "person who stands still becomes background: no area of those tried was above 0.85.",
+    "LightSwitch and WavingTrees have one true mask each. Their parameters are those, of eight, "
+    "eight and six settings, with the best mean of the two F-measures, which favours all three "
+    "learners alike. Ten frames after the light is switched on no mask is good. How fast a "
+    "detector recovers depends on its step size: with C 1, SILK is down to 20 % foreground at "
+    "frame 1857, like NORMA with step 1. If the run begins at frame 600, with the light on, off "
+    "and on again as in the paper, no learner remembers the first light after a thousand "
+    "dark frames.",
+    "OpenCV's subtractors have their default parameters, with or without shadow detection, "
+    "whichever is better. They find 27 % (MOG2) and 41 % (KNN) of the foreground.",
 ]

@@ -33,7 +33,7 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
     title="Boston housing",
     paper=SOG,
     figure="table 3",
-    question="Does a sparse dictionary reach batch SVR's error, with less than half its points?",
+    question="Does a sparse dictionary reach batch SVR's error with less than half its points?",
     parameters={
         "data": "Boston housing, inputs scaled to the unit cube; random splits of 481 and 25 rows",
         "trials": 50, "passes": 5, "kernel": "RBF, sigma 1.4, plus lambda^2, lambda 0.1",
@@ -44,7 +44,7 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
     size=(7.0, 4.2),
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """The paper's rule, ours and scikit-learn's SVR on the same splits."""
+    """Compare the rule of the paper, ours and scikit-learn's SVR on the same splits."""
     data = setting.load("boston")
     X, y = unit_cube(data.X), data.y
     by_pass, ours, peers, support = [], [], [], []
@@ -93,12 +93,11 @@ def run(setting: Setting) -> Outcome:
         ),
     ]
     notes = [
-        "The paper's learning rate is not given; here every step is the best one along the "
-        "gradient (docs/dictionary.md). Its first pass is better than the paper's for that reason.",
-        "On splits of 25 test rows the error varies by as much as its size: the paper's batch SVR "
-        "has 13.3 and ours 10.2 with the same parameters, so only columns compare, not rows.",
-        "One column of this data encodes race. It is here to reproduce a table of 2002, and for "
-        "nothing else.",
+        "The paper does not give its learning rate; here every step is the best one along the "
+        "gradient (docs/dictionary.md). Therefore the first pass is better than in the paper.",
+        "With 25 test rows the error varies by as much as its size: batch SVR has 13.3 in the "
+        "paper and 10.2 here with the same parameters. So only values of one column compare.",
+        "One column of this data encodes race. The data is used only to reproduce a table of 2002.",
     ]
     series = {
         "printed": _PAPER, "paper_rule": errors.tolist(), "ours": own, "svr": float(svr),

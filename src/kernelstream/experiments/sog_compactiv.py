@@ -56,19 +56,18 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
     title="Comp-activ",
     paper=SOG,
     figure="table 4",
-    question="Is one pass over a larger set enough for a dictionary, beside batch SVR?",
+    question="Is one pass over a larger data set enough for a dictionary to reach batch SVR?",
     parameters={
         "data": "Comp-activ (cpuSmall), inputs scaled to the unit cube; random splits of 6,000 and "
         "2,192 rows",
         "trials": 10, "passes": 1, "kernel": "RBF, sigma 0.5, plus lambda^2, lambda 0.1",
         "nu of the dictionary": 0.001, "SVR": "C 10^6 / 6,000, epsilon 1", "regularization": 0.01,
     },
-    caption="Mean squared error on the test rows, and how many support vectors it took, mean over "
-    "the splits.",
+    caption="Mean squared error on the test rows and share of support vectors; means over splits.",
     draw=_draw,
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """The paper's rule, ours and scikit-learn's SVR on the same splits."""
+    """Compare the rule of the paper, ours and scikit-learn's SVR on the same splits."""
     data = setting.load("comp-activ")
     X, y = unit_cube(data.X), data.y
     n_train = setting.choose(6000, 500)
@@ -128,11 +127,11 @@ def run(setting: Setting) -> Outcome:
         ),
     ]
     notes = [
-        "The paper's learning rate is not given; its rule here takes the best step along the "
-        "gradient at every row. On some splits that reaches the paper's figure, on others it is "
-        "far from done after one pass. `sog-svr` goes to the minimum over all rows so far instead "
-        "(docs/dictionary.md).",
-        "10 splits in place of the paper's 50.",
+        "The paper does not give its learning rate; here its rule takes the best step along the "
+        "gradient at every row. On some splits that reaches the error of the paper, on others it "
+        "is far from converged after one pass. `sog-svr` computes the minimum over all rows so far "
+        "instead (docs/dictionary.md).",
+        "We use 10 splits instead of the paper's 50.",
     ]
     each_split = {label: [score.error for score in scores] for label, scores in found.items()}
     series = {"errors": errors, "support": support, "each_split": each_split}

@@ -37,7 +37,7 @@ def _sinc(X: np.ndarray) -> np.ndarray:
 
 
 def _trial(n_rows: int, noise: float, random: np.random.Generator) -> dict[str, Score]:
-    """One training set, 1,000 test points without noise, and three learners."""
+    """Run three learners on one training set, with 1,000 test points without noise."""
     problem = Problem(sigma=3.0, tolerance=0.01, epsilon=0.01, C=1e4 / n_rows)
     X, X_test = random.uniform(-10, 10, (n_rows, 1)), random.uniform(-10, 10, (1000, 1))
     train = X, _sinc(X) + noise * random.normal(size=n_rows)
@@ -50,7 +50,7 @@ def _trial(n_rows: int, noise: float, random: np.random.Generator) -> dict[str, 
 
 
 def _averages(trials: list[list[dict[str, Score]]]) -> dict[str, dict[str, list[float]]]:
-    """Means over trials, one for each place on the horizontal axis."""
+    """Means over trials, one for each position on the horizontal axis."""
     return {
         label: {
             "error": [float(np.mean([t[label].error for t in place])) for place in trials],
@@ -66,8 +66,8 @@ def _averages(trials: list[list[dict[str, Score]]]) -> dict[str, dict[str, list[
     title="The sinc function",
     paper=SOG,
     figure="figure 1",
-    question="How many support vectors does a smooth function need, however many rows, however "
-    "noisy?",
+    question="How many support vectors does a smooth function need, for any number of rows and any "
+    "noise?",
     parameters={
         "data": "sin(x) / x on [-10, 10]; 5 to 5,000 rows with noise 0.1, and 1,000 rows with "
         "noise from 1e-6 to 10; 1,000 test points without noise",
@@ -80,7 +80,7 @@ def _averages(trials: list[list[dict[str, Score]]]) -> dict[str, dict[str, list[
     size=(10.0, 6.6),
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """Two sweeps, each with both rules and batch SVR on the same rows."""
+    """Vary the number of rows and the noise, with both rules and batch SVR on the same rows."""
     sizes = setting.choose([5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000], [5, 20, 100])
     noises = setting.choose([1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0], [1e-3, 1e-1])
     n_rows, n_trials = setting.choose((1000, 10), (100, 1))
@@ -131,7 +131,7 @@ def run(setting: Setting) -> Outcome:
             f"between {_range(by_noise)} of {n_rows:,} rows",
         ),
     ]
-    notes = ["10 trials in place of the paper's 50."]
+    notes = ["We use 10 trials instead of the paper's 50."]
     return Outcome({"by_rows": by_rows, "by_noise": by_noise}, rows, checks, notes)
 
 

@@ -53,7 +53,7 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
     size=(10.0, 4.6),
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """Three learners that differ in their step size only, and a fourth for the table."""
+    """Run three learners that differ only in their step size, and a fourth for the table."""
     stream = counter(setting)
 
     def model(step_size: object) -> KernelClassifier:
@@ -91,10 +91,10 @@ def run(setting: Setting) -> Outcome:
         in_between(runs),
     ]
     notes = [
-        "The digits' order within a label is not known, nor whether the paper took the training "
-        "digits alone: there are not 600 of each among them.",
-        "NORMA is less lost here than in the paper. Its step for the margin follows the same "
-        "schedule as that for f, which the paper does not say.",
+        "The paper does not give the order of the digits within a label, or whether it used the "
+        "training digits only: there are not 600 of each among them.",
+        "NORMA has a smaller error here than in the paper. Its step size for the margin follows "
+        "the same schedule as that for f; the paper does not say which one it uses.",
     ]
     image = np.concatenate(
         [row.reshape(stream.shape) for row in stream.X[:_N_SHOWN]], axis=1

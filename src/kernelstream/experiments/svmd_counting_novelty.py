@@ -16,7 +16,7 @@ from kernelstream.kernels import RBF
 from kernelstream.margins import Fixed
 from kernelstream.step_sizes import SMD
 
-# The events that section 6.2.2 names: the first digit that is not 0, then tens and hundreds.
+# The events of section 6.2.2: the first digit that is not 0, then changes of tens and hundreds.
 _EARLY, _HUNDREDS = [6, 60, 120, 150, 180], [300, 1200, 1500, 3000]
 _WINDOW = 100
 
@@ -37,7 +37,7 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
 
 
 def _rise(steps: np.ndarray, event: int) -> float:
-    """How many times over the step size grows within the rows that follow an event."""
+    """The factor by which the step size grows within the rows that follow an event."""
     return float(steps[event : event + _WINDOW].max() / steps[event])
 
 
@@ -49,7 +49,7 @@ def _listed(steps: np.ndarray, events: list[int]) -> str:
     title="Novelty among digits that count",
     paper=SVMD,
     figure="figure 7, left",
-    question="Does the step size stay awake, and rise when the stream changes?",
+    question="Does the step size stay above zero, and rise when the stream changes?",
     parameters={
         "data": "600 of each USPS digit, in the order of a counter that runs twice from 000 to "
         "999, without labels, one pass",
@@ -61,7 +61,7 @@ def _listed(steps: np.ndarray, events: list[int]) -> str:
     draw=_draw,
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """One detector; all that counts is its step size."""
+    """Run one detector and look at its step size."""
     stream = counter(setting)
     detector = NoveltyDetector(
         RBF(stream.gamma),
@@ -108,14 +108,13 @@ def run(setting: Setting) -> Outcome:
         ),
     ]
     notes = [
-        "The paper gives mu and lambda only. The margin, c and the first step size are our "
-        "reading, after some hundred settings: with a fixed margin of 1 and c = 1 every row is a "
-        "violation, f is a running estimate of the density, and the step size says how fast that "
-        "changes. With the nu-trick in place of the fixed margin, and c = 1, the step size falls "
-        "all the time and shows nothing of the counter.",
-        "While the step size is still on its way down from 1, the early events slow the fall at "
-        "most.",
-        "The sharpest peaks come just after 300 and after 3,300, when the ones arrive in the "
+        "The paper gives mu and lambda only. We chose the margin, c and the first step size after "
+        "some hundred settings: with a fixed margin of 1 and c = 1 every row is a violation, f is "
+        "a running estimate of the density, and the step size shows how fast that changes. With "
+        "the nu-trick instead of the fixed margin, and c = 1, the step size falls all the time and "
+        "does not react to the counter.",
+        "While the step size still falls from 1, the early events only slow its fall.",
+        "The sharpest peaks come just after 300 and after 3,300, when the digit 1 appears in the "
         "hundreds.",
     ]
     kept = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), 3000)).round().astype(int))

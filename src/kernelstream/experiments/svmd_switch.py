@@ -1,4 +1,4 @@
-"""SVMD at ISSPA, figures 1 and 2: the task changes at once."""
+"""SVMD at ISSPA, figures 1 and 2: the task changes suddenly."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ from kernelstream.step_sizes import SMD, SqrtDecay
 from kernelstream.streams import switch
 
 _TAUS = [10, 30, 100, 300, 1000, 3000]
-_SETTLED = 50  # rows of either half before which an average is that of a few mistakes
+_SETTLED = 50  # first rows of each half, whose average error depends on a few mistakes
 
 
 def _draw(figure: Any, series: dict[str, Any]) -> None:
@@ -43,10 +43,10 @@ def _run(step_size: Any, gamma: float, X: np.ndarray, y: np.ndarray) -> Prequent
 
 
 @experiment(
-    title="A task that changes at once",
+    title="A task that changes suddenly",
     paper=ISSPA,
     figure="figures 1 and 2",
-    question="What does the step size do when the task becomes another?",
+    question="How does the step size react when the task changes?",
     parameters={
         "data": "USPS: 500 digits 0 and 1, then 500 digits 2 and 3, two classes, one pass; in the "
         "data's order, and in 20 random orders",
@@ -59,7 +59,7 @@ def _run(step_size: Any, gamma: float, X: np.ndarray, y: np.ndarray) -> Prequent
     draw=_draw,
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """In the order of the data for the picture, in random orders for the checks."""
+    """Use the order of the data for the plot, and random orders for the checks."""
     digits = setting.usps()
     n_rows = setting.choose(500, 100)
     gamma = digits.gamma(sigma=10, n_pixels=256)
@@ -102,17 +102,17 @@ def run(setting: Setting) -> Outcome:
         ),
         _below(average, usual, slice(_SETTLED, n_rows), f"before the switch, {usual}"),
         _below(average, usual, slice(n_rows + _SETTLED, None), f"after it, {usual}"),
-        _below(average, best, slice(_SETTLED, None), f"throughout, {best}, the best afterwards"),
+        _below(average, best, slice(_SETTLED, None), f"throughout, {best}, the best in hindsight"),
     ]
     notes = [
         "The paper does not give c, nor the tau that it chose for NORMA; 100 is what the journal "
         "version takes for USPS. Of nine values of c from 1 to 0.0001 this is one with which "
-        "SVMD's step size has the shape that the paper describes: up, down, and up again. With "
-        "none of them is SVMD clearly below the NORMA that is best afterwards.",
-        "0 and 1 are so easy to tell apart that every learner makes two mistakes among 500: there "
-        "is nothing to win before the switch.",
-        "A NORMA whose step hardly decays is the best after the switch. But to know that, one must "
-        "have seen the switch.",
+        "the step size of SVMD behaves as the paper describes: up, down, and up again. With none "
+        "of them is SVMD clearly below NORMA with the best tau in hindsight.",
+        "0 and 1 are so easy to distinguish that every learner makes two mistakes in 500 rows: no "
+        "learner can be better before the switch.",
+        "NORMA with a step size that hardly decays is the best after the switch. But one must know "
+        "of the switch to choose it.",
     ]
     rows_kept = np.arange(2 * n_rows)
     lines = {"SVMD": "svmd", usual: "norma", best: "single-step"}
@@ -129,7 +129,7 @@ def _both(name: str, shown: dict[str, PrequentialResult], average: dict[str, np.
 
 
 def _below(average: dict[str, np.ndarray], other: str, rows: slice, where: str) -> Check:
-    """SVMD's average error is the lower one after every row; mean over the random orders."""
+    """Check that the average error of SVMD is lower after every row; mean over random orders."""
     lead = average[other][rows] - average["SVMD"][rows]
     return Check(
         f"SVMD is below NORMA, from the {_SETTLED}th row on: {where}.",

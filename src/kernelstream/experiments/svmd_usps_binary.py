@@ -22,7 +22,7 @@ from kernelstream.step_sizes import SMD, SqrtDecay
     title="USPS, 0–4 against 5–9",
     paper=SVMD,
     figure="figure 3",
-    question="Does a step size that adapts beat one that decays by schedule, on two classes?",
+    question="Is an adaptive step size better than one that decays by a schedule, on two classes?",
     parameters={
         "data": "USPS training digits, in their order, one pass; classes 0–4 and 5–9",
         "kernel": "RBF, sigma 8",
@@ -35,7 +35,7 @@ from kernelstream.step_sizes import SMD, SqrtDecay
     draw=draw_error_and_step,
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """Three learners that differ in their step size only."""
+    """Run three learners that differ only in their step size."""
     digits = setting.usps().first(setting.choose(7291, 600))
     kernel = RBF(digits.gamma(sigma=8, n_pixels=256))
 

@@ -21,7 +21,7 @@ from kernelstream.step_sizes import SMD, SqrtDecay
     title="USPS, ten digits",
     paper=SVMD,
     figure="figure 4",
-    question="Does the step size find its way up, where its first value was chosen too small?",
+    question="Does the step size rise if its first value was chosen too small?",
     parameters={
         "data": "USPS training digits, in their order, one pass",
         "kernel": "RBF, sigma 8", "margin": 1, "c": "1 / (500 n)", "eta_0": 0.1, "mu": 0.1,
@@ -32,7 +32,7 @@ from kernelstream.step_sizes import SMD, SqrtDecay
     draw=draw_error_and_step,
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """Three learners that differ in their step size only."""
+    """Run three learners that differ only in their step size."""
     digits = setting.usps().first(setting.choose(7291, 600))
     kernel = RBF(digits.gamma(sigma=8, n_pixels=256))
 

@@ -195,7 +195,8 @@ def _new_workspace(models: Models) -> Workspace:
     )
 
 
-_NO_CHANGES = NoChanges()
+# made here: compiled code knows no defaults
+_NO_CHANGES, _UNCORRECTED = NoChanges(), Uncorrected()
 
 
 @rule
@@ -204,7 +205,7 @@ class NoGrams(NamedTuple):
 
     def of_model(self, kernel, features, memory):
         """Where the loop finds kernel values between the points of a model."""
-        return Uncorrected()
+        return _UNCORRECTED
 
 
 @rule

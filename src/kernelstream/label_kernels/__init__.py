@@ -1,16 +1,16 @@
-"""How alike are two labels, and how far apart?
+"""Label structures: how similar two labels are, and how far apart.
 
-A label structure is two sets of numbers: a kernel kappa between labels, by which what is learned
-of one label is learned of its relatives too, and a distance Delta, by which a confusion of
-relatives costs less (63), (25). Labels live in a tree (`Taxonomy`), in a graph (`LabelGraph`), or
-come with both matrices given (`LabelMatrix`).
+A label structure has a kernel kappa between labels and a distance Delta between labels. Because of
+the kernel, what is learned about one label is also learned about related labels (63). Because of
+the distance, confusing related labels costs less (25). Labels are in a tree (`Taxonomy`) or in a
+graph (`LabelGraph`), or both matrices are given (`LabelMatrix`).
 
-Inside a learner the kernel is a change of outputs. With kappa = B B^T, the score of label y is the
-inner product of the y-th row of B with the outputs, and a loss of scores becomes a loss of outputs;
-nothing else in a learner knows of it. In a taxonomy an output is a node, and a label's row of B has
-a one at each node from the label up to the root, so that kappa counts common ancestors (65). The
-root itself is left out: what a loss adds to one label it takes from others, and so the root's
-coefficient is always zero.
+Inside a learner the kernel is a linear map of the outputs. With kappa = B B^T, the score of label y
+is the inner product of the y-th row of B with the outputs, and a loss of scores becomes a loss of
+outputs; the rest of a learner does not depend on it. In a taxonomy an output is a node, and the row
+of a label in B has a one at each node from the label up to the root, so that kappa counts common
+ancestors (65). The root itself is omitted: a loss adds to one label what it subtracts from others,
+so the coefficient of the root is always zero.
 """
 
 from kernelstream.label_kernels.base import LabelStructure

@@ -1,4 +1,4 @@
-"""What label structures share."""
+"""The base class of label structures."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ __all__ = ["LabelStructure", "check_names", "plain"]
 
 
 class LabelStructure(Part):
-    """Base of the label structures. Labels are what a user calls them: strings or integers."""
+    """Base class of the label structures. Labels are the names of the user: strings or integers."""
 
     def label_names(self) -> list[Any]:
         """The labels, in the order of the scores."""
-        raise TypeError(f"{type(self).__name__} must say its labels.")
+        raise TypeError(f"{type(self).__name__} must implement label_names.")
 
     def to_rule(self) -> Any:
-        """The numbers, made once for an object."""
+        """The compiled form of the structure, made once per object."""
         made = self.__dict__.get("_rule")
         if made is None:
             self.check()
@@ -26,14 +26,14 @@ class LabelStructure(Part):
         return made
 
     def _make_rule(self) -> Any:
-        raise TypeError(f"{type(self).__name__} must say its numbers.")
+        raise TypeError(f"{type(self).__name__} must implement _make_rule.")
 
     def n_outputs(self) -> int:
-        """How many outputs a model with these labels has."""
+        """The number of outputs of a model with these labels."""
         return len(self.label_names())
 
     def n_bytes(self) -> int:
-        """How much memory `to_rule` takes, more or less."""
+        """About how much memory `to_rule` takes."""
         return 64 * len(self.label_names())
 
     def set_params(self, **params: Any) -> "LabelStructure":
@@ -81,6 +81,7 @@ class LabelStructure(Part):
         Parameters
         ----------
         y, predicted : array-like of labels
+            The true labels and the predicted ones.
 
         Returns
         -------
@@ -96,7 +97,7 @@ class LabelStructure(Part):
         return distances
 
     def distance_matrix(self) -> np.ndarray:
-        """Delta: the distance of every two labels."""
+        """Delta: the distances between all labels."""
         names = self.label_names()
         n = len(names)
         first, second = np.divmod(np.arange(n * n), n)
@@ -105,12 +106,12 @@ class LabelStructure(Part):
         return distances.reshape(n, n)
 
     def kernel_matrix(self) -> np.ndarray:
-        """kappa: the kernel value of every two labels."""
-        B = self.label_scores(np.eye(self.n_outputs()))  # a column a label
+        """kappa: the kernel values between all labels."""
+        B = self.label_scores(np.eye(self.n_outputs()))  # one column per label
         return B.T @ B
 
     def label_scores(self, outputs: np.ndarray) -> np.ndarray:
-        """The scores of the labels from the outputs of a model, a row each."""
+        """The scores of the labels from the outputs of a model, row by row."""
         scores = np.empty((len(outputs), len(self.label_names())))
         score_rows(self.to_rule(), np.ascontiguousarray(outputs), scores)
         return scores
@@ -128,7 +129,7 @@ def abbreviated(names: list[Any], most: int = 6) -> str:
 
 
 def check_names(what: str, names: Any) -> None:
-    """Refuse names that are not names, and names that appear twice."""
+    """Raise an error for values that are not names, and for names that appear twice."""
     seen = set()
     for name in names:
         if isinstance(name, bool) or not isinstance(name, int | str | float):
@@ -142,5 +143,5 @@ def check_names(what: str, names: Any) -> None:
 
 
 def plain(name: Any) -> Any:
-    """A name or number of NumPy as Python's own."""
+    """Convert a NumPy scalar to a Python one."""
     return name.item() if isinstance(name, np.generic) else name

@@ -1,11 +1,11 @@
-"""Label structures as compiled code sees them.
+"""Label structures for compiled code.
 
 ====================  ===========================================================================
-``n_labels``          how many labels there are
-``n_touched``         the most outputs that differ between two labels
+``n_labels``          the number of labels
+``n_touched``         the largest number of outputs in which two labels differ
 ``is_plain``          whether B is the identity, that is, whether labels are outputs
 ``label_scores``      writes the score of every label, plus margin times its distance from y
-``separate``          adds amount (B_i - B_j) to the outputs, and answers |B_i - B_j|^2
+``separate``          adds amount (B_i - B_j) to the outputs, and returns |B_i - B_j|^2
 ``pull_back``         writes B^T xi
 ``kernel_diagonal``   |B_k|^2
 ``distance_between``  Delta(i, j)
@@ -25,7 +25,7 @@ __all__ = ["MatrixLabels", "PlainLabels", "TreeLabels", "measure_pairs", "score_
 
 @register_jitable
 def _first_climbs(depth, a, b):
-    """On the way from two nodes to their common ancestor: whether the first goes up next."""
+    """Whether the first of two nodes moves up next, on the way to their common ancestor."""
     return b < 0 or (a >= 0 and depth[a] >= depth[b])
 
 
@@ -34,7 +34,7 @@ class TreeLabels(NamedTuple):
     """Labels are nodes of a tree; outputs are its nodes without the root, parents first."""
 
     parent: Any  # (nodes,): the parent of each; -1 is the root
-    depth: Any  # (nodes,): edges to the root
+    depth: Any  # (nodes,): number of edges to the root
     node: Any  # (labels,): the node of each label
 
     def n_labels(self):
@@ -57,7 +57,7 @@ class TreeLabels(NamedTuple):
             scores[k] = to_root[m] if m >= 0 else 0.0
         if margin == 0.0:
             return
-        shared = to_root  # from here on: the depth at which the paths of a node and of y part
+        shared = to_root  # from here on: the depth at which the paths of a node and of y separate
         shared[:] = -1.0
         depth_y, m = 0.0, self.node[y]
         if m >= 0:
@@ -115,9 +115,9 @@ class TreeLabels(NamedTuple):
 
 @rule
 class PlainLabels(NamedTuple):
-    """Labels are outputs, at distances from each other."""
+    """Labels are outputs; the distances between them are given."""
 
-    distance: Any  # (labels, labels): of the second where the first is true
+    distance: Any  # (labels, labels): of the second label if the first is true
 
     def n_labels(self):
         return self.distance.shape[0]
@@ -150,7 +150,7 @@ class PlainLabels(NamedTuple):
 
 @rule
 class MatrixLabels(NamedTuple):
-    """Labels with any kernel; B is its symmetric root."""
+    """Labels with any kernel; B is its symmetric square root."""
 
     root: Any  # (labels, labels)
     distance: Any
@@ -205,6 +205,6 @@ def score_rows(labels, outputs, scores):
 
 @compiled
 def measure_pairs(labels, first, second, distances):
-    """Write the distance of every two labels."""
+    """Write the distance of every pair of labels."""
     for i in range(first.shape[0]):
         distances[i] = labels.distance_between(first[i], second[i])

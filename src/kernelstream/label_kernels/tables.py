@@ -1,4 +1,4 @@
-"""Labels in a graph, and labels with tables of numbers."""
+"""Labels in a graph, and labels with a given kernel and given distances."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -16,7 +16,7 @@ __all__ = ["LabelGraph", "LabelMatrix"]
 
 
 class _TableStructure(LabelStructure):
-    """A structure whose numbers are tables of all pairs of labels."""
+    """A structure with matrices over all pairs of labels."""
 
     labels: tuple
 
@@ -27,7 +27,7 @@ class _TableStructure(LabelStructure):
         return list(self.labels)
 
     def n_bytes(self) -> int:
-        return 4 * 8 * len(self.labels) ** 2  # tables, and what they are made of
+        return 4 * 8 * len(self.labels) ** 2  # the matrices, and those from which they are computed
 
     def _rule_of(self, kernel: np.ndarray | None, distance: np.ndarray) -> Any:
         distance = np.ascontiguousarray(distance, dtype=float)
@@ -58,7 +58,7 @@ def _check_square(name: str, matrix: Any, n: int) -> None:
     if not isinstance(matrix, np.ndarray) or matrix.shape != (n, n):
         shape = getattr(matrix, "shape", None)
         raise ValueError(
-            f"{name} must be an array of shape {(n, n)}, one line a label, not {shape}."
+            f"{name} must be an array of shape {(n, n)}, one row per label, not {shape}."
         )
     if not np.isfinite(matrix).all():
         raise ValueError(f"{name} contains NaN or infinity.")
@@ -68,19 +68,21 @@ def _check_square(name: str, matrix: Any, n: int) -> None:
 class LabelGraph(_TableStructure):
     """Labels in a graph: the distance is the length of the shortest path (25).
 
-    Made by `from_edges`, `from_networkx` or `from_scipy`. Nodes that are no labels may connect
-    labels; they are never predicted.
+    Use `from_edges`, `from_networkx` or `from_scipy` to make one. Nodes that are not labels may
+    connect labels; they are never predicted.
 
     Parameters
     ----------
     labels : tuple of str or int
+        The labels, in the order of the scores.
     edges : tuple of (node, node, length)
-        Undirected; lengths are positive. A node that is not among `labels` is no label.
+        The undirected edges, with positive lengths. A node that is not in `labels` is not a label.
     kernel : {"identity", "diffusion"} or ndarray, default="identity"
-        "diffusion" is ``exp(-time L)`` with the Laplacian L of the whole graph, in which an edge
-        has the weight 1 / length. An array must be positive semidefinite, in the order of `labels`.
+        The kernel between labels. "diffusion" is ``exp(-time L)`` with the Laplacian L of the whole
+        graph, in which an edge has the weight 1 / length. An array must be positive semidefinite,
+        in the order of `labels`.
     time : float, default=1.0
-        Of the diffusion.
+        The time of the diffusion.
 
     References
     ----------
@@ -131,7 +133,7 @@ class LabelGraph(_TableStructure):
             _check_kernel(self.kernel, len(self.labels))
 
     def nodes(self) -> list[Any]:
-        """The labels, and after them the nodes that are none."""
+        """The labels, followed by the nodes that are not labels."""
         return list(
             dict.fromkeys([*self.labels, *(name for edge in self.edges for name in edge[:2])])
         )
@@ -179,16 +181,16 @@ class LabelGraph(_TableStructure):
         cls, edges: Iterable[Any], kernel: Any = "identity", time: float = 1.0,
         labels: Iterable[Any] | None = None,
     ) -> "LabelGraph":  # fmt: skip
-        """A graph from its edges, (node, node) or (node, node, length).
+        """Make a graph from its edges, (node, node) or (node, node, length).
 
         Parameters
         ----------
         edges : iterable of tuple
-            Without a length it is 1.
+            The edges; an edge without a length has the length 1.
         kernel, time
             As in the class.
         labels : iterable, default=None
-            Which nodes are labels, in the order of the scores. None: all.
+            The nodes that are labels, in the order of the scores; None means all nodes.
         """
         full = []
         for edge in edges:
@@ -205,16 +207,18 @@ class LabelGraph(_TableStructure):
         cls, graph: Any, weight: str = "weight", kernel: Any = "identity", time: float = 1.0,
         labels: Iterable[Any] | None = None,
     ) -> "LabelGraph":  # fmt: skip
-        """A graph from networkx, with lengths in the edges' attribute `weight` (1 where missing).
+        """Make a graph from a networkx graph.
 
         Parameters
         ----------
         graph : networkx.Graph
+            The graph.
         weight : str, default="weight"
+            The attribute of an edge that has its length; the length is 1 if it is missing.
         kernel, time
             As in the class.
         labels : iterable, default=None
-            Which nodes are labels, in the order of the scores. None: all.
+            The nodes that are labels, in the order of the scores; None means all nodes.
         """
         edges = tuple((u, v, float(data.get(weight, 1.0))) for u, v, data in graph.edges(data=True))
         return cls(tuple(graph.nodes if labels is None else labels), edges, kernel, time)
@@ -224,13 +228,15 @@ class LabelGraph(_TableStructure):
         cls, matrix: Any, labels: Iterable[Any] | None = None, kernel: Any = "identity",
         time: float = 1.0,
     ) -> "LabelGraph":  # fmt: skip
-        """A graph from a sparse matrix of lengths.
+        """Make a graph from a sparse matrix of lengths.
 
         Parameters
         ----------
         matrix : scipy sparse matrix or array of shape (n, n)
+            The lengths of the edges.
         labels : sequence, default=None
-            A name for every line, or None where the node is no label. None: 0 to n - 1.
+            The name of every node, or None for a node that is not a label. By default the names are
+            0 to n - 1.
         kernel, time
             As in the class.
         """
@@ -251,17 +257,18 @@ class LabelGraph(_TableStructure):
 
 @part("label_structure")
 class LabelMatrix(_TableStructure):
-    """Labels with their kernel and their distances given.
+    """Labels with a given kernel and given distances.
 
     Parameters
     ----------
     labels : sequence of str or int
+        The labels, in the order of the scores.
     kernel : ndarray of shape (n, n), default=None
-        Symmetric and positive semidefinite. None: the identity, that is, labels have nothing in
-        common.
+        The kernel between labels, symmetric and positive semidefinite. None means the identity,
+        that is, labels have nothing in common.
     distance : ndarray of shape (n, n), default=None
-        What it costs to predict the second label where the first is true: not negative, zero on
-        the diagonal, not necessarily symmetric. None: one for any confusion.
+        The cost of predicting the second label if the first is true: not negative, zero on the
+        diagonal, not necessarily symmetric. None means a cost of one for every confusion.
 
     Examples
     --------

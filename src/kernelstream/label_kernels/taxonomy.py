@@ -17,8 +17,8 @@ class Taxonomy(LabelStructure):
     """A tree of labels, with the common-ancestor kernel (65) and the tree distance (62).
 
     ``kappa(y, z)`` is the number of ancestors that y and z share, where a node is its own ancestor;
-    ``Delta(y, z)`` is half the number of edges of the path between them. Made by `from_parents`,
-    `from_paths`, `from_nested` or `from_networkx`.
+    ``Delta(y, z)`` is half the number of edges of the path between them. Use `from_parents`,
+    `from_paths`, `from_nested` or `from_networkx` to make one.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Taxonomy(LabelStructure):
         The position of each node's parent in `nodes`, -1 for the root.
     inner_nodes : bool, default=False
         Whether inner nodes are labels too, which may then be given as y and be predicted.
-        Otherwise the leaves are.
+        Otherwise only the leaves are labels.
 
     References
     ----------
@@ -81,7 +81,7 @@ class Taxonomy(LabelStructure):
         return len(self.nodes) - 1
 
     def kernel_matrix(self) -> np.ndarray:
-        return super().kernel_matrix() + 1.0  # the root, an ancestor of all
+        return super().kernel_matrix() + 1.0  # the root is an ancestor of all
 
     def _make_rule(self) -> TreeLabels:
         parent = np.array(self.parents[1:], np.int64) - 1
@@ -98,12 +98,14 @@ class Taxonomy(LabelStructure):
         return ""
 
     def ancestors(self, labels: Any, depth: int) -> np.ndarray:
-        """The ancestor of each label at a depth (the root's is 0), or itself where it is higher.
+        """The ancestor of each label at a depth, or the label itself if it is not that deep.
 
         Parameters
         ----------
         labels : array-like of node names
+            The labels, or other nodes.
         depth : int
+            The depth of the ancestors; that of the root is 0.
 
         Returns
         -------
@@ -124,15 +126,15 @@ class Taxonomy(LabelStructure):
     def from_parents(
         cls, parents: Any, names: Iterable[Any] | None = None, inner_nodes: bool = False
     ) -> "Taxonomy":
-        """A taxonomy from every node's parent, in any order.
+        """Make a taxonomy from the parent of every node, in any order.
 
         Parameters
         ----------
         parents : sequence of int, or mapping of names to names
-            The position of each node's parent, -1 or None for the root; or every node's parent by
-            name, None for the root (which may also be left out).
+            The position of each node's parent, -1 or None for the root; or the name of each node's
+            parent, None for the root (which may also be omitted).
         names : sequence, default=None
-            The names of the nodes, where parents are positions. None: the positions themselves.
+            The names of the nodes, if parents are positions; None means the positions themselves.
         inner_nodes : bool, default=False
             Whether inner nodes are labels too.
 
@@ -169,13 +171,14 @@ class Taxonomy(LabelStructure):
     def from_paths(
         cls, paths: Iterable[str], separator: str = "/", inner_nodes: bool = False
     ) -> "Taxonomy":
-        """A taxonomy from the paths of its labels, such as "D/05/C".
+        """Make a taxonomy from the paths of its labels, such as "D/05/C".
 
         Parameters
         ----------
         paths : iterable of str
-            One for each label, or one for each row of a data set. A label's name is its path.
+            One path per label, or one per row of a data set. The name of a label is its path.
         separator : str, default="/"
+            The separator between the names of a path.
         inner_nodes : bool, default=False
             Whether inner nodes, whose names are their paths, are labels too.
 
@@ -197,20 +200,21 @@ class Taxonomy(LabelStructure):
                 above = separator.join(pieces[: end - 1]) if end > 1 else None
                 named[separator.join(pieces[:end])] = above
         tops = [name for name, parent in named.items() if parent is None]
-        if len(tops) > 1:  # they get a root above them
+        if len(tops) > 1:  # they get a common root
             named = {name: "" if parent is None else parent for name, parent in named.items()}
             named[""] = None
         return cls._sorted(named, inner_nodes)
 
     @classmethod
     def from_nested(cls, tree: Any, root: str = "", inner_nodes: bool = False) -> "Taxonomy":
-        """A taxonomy from nested dictionaries and lists; a leaf is a name or has the value None.
+        """Make a taxonomy from nested dictionaries and lists.
 
         Parameters
         ----------
         tree : dict or list
+            The tree; a leaf is a name in a list, or a key with the value None.
         root : str, default=""
-            A name for the root.
+            The name of the root.
         inner_nodes : bool, default=False
             Whether inner nodes are labels too.
 
@@ -239,12 +243,12 @@ class Taxonomy(LabelStructure):
 
     @classmethod
     def from_networkx(cls, graph: Any, root: Any = None, inner_nodes: bool = False) -> "Taxonomy":
-        """A taxonomy from a networkx tree.
+        """Make a taxonomy from a networkx tree.
 
         Parameters
         ----------
         graph : networkx.DiGraph or networkx.Graph
-            Edges of a directed tree go from parent to child.
+            The tree; edges of a directed tree go from parent to child.
         root : node, default=None
             The root of an undirected tree.
         inner_nodes : bool, default=False
@@ -284,7 +288,7 @@ class Taxonomy(LabelStructure):
 
     @classmethod
     def _sorted(cls, named: dict[Any, Any], inner_nodes: bool) -> "Taxonomy":
-        """Nodes with their parents by name, put in an order with parents first."""
+        """Make a taxonomy from the parent of every node by name, with parents sorted first."""
         children: dict[Any, list[Any]] = {name: [] for name in named}
         roots = []
         for name, parent in named.items():

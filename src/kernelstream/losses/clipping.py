@@ -1,4 +1,4 @@
-"""The implicit steps of piecewise linear losses: with a single kink, and with one a label."""
+"""The implicit steps of piecewise linear losses with a single kink, or with one per label."""
 
 import numpy as np
 from numba.extending import register_jitable
@@ -10,9 +10,9 @@ __all__ = ["share_of_step", "sorted_step"]
 
 @register_jitable
 def share_of_step(gap, step, size):
-    """How much of a whole step brings the score to the kink that is `gap` away: 0 to 1, (16).
+    """The share of a whole step, 0 to 1, that moves the score to the kink at distance `gap` (16).
 
-    `size` is the size of the numbers whose difference the gap is.
+    `size` is the magnitude of the numbers whose difference is the gap.
     """
     if gap <= SLACK * size:
         return 0.0
@@ -23,9 +23,9 @@ def share_of_step(gap, step, size):
 
 @register_jitable
 def sorted_step(gaps, label, step, xi):
-    """Write the gradient of ``max(0, max of gaps)`` where the implicit step arrives.
+    """Write the gradient of ``max(0, max of gaps)`` at the end of the implicit step.
 
-    A label's gap is how far it is ahead of where it may be. The dual: maximise
+    The gap of a label is how far its score exceeds its limit. The dual problem is to maximise
     ``p . gaps - step (|p|^2 + (sum p)^2) / 2`` over p >= 0, sum p <= 1. The labels with the largest
     gaps are active: p_k = (gap_k - level) / step, and the sum of p is level / step, or one.
     """
@@ -45,7 +45,7 @@ def sorted_step(gaps, label, step, xi):
             level = (total - step) / active
     for rank in range(active):
         k = order[rank]
-        if capped:  # (gap - level) / step, for steps so small that level and gap look the same
+        if capped:  # (gap - level) / step, also for steps so small that level rounds to gap
             xi[k] = 1.0 / active + (gaps[k] - total / active) / step
         else:
             xi[k] = (gaps[k] - level) / step

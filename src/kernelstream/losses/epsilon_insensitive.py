@@ -1,4 +1,4 @@
-"""Epsilon-insensitive loss, fixed or with nu (NORMA, section 3)."""
+"""Epsilon-insensitive loss, with a fixed margin or with nu (NORMA, section 3)."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from kernelstream.parts import SLACK
 class EpsilonInsensitive(NamedTuple):
     """``l = max(0, |y - f| - margin)``: residuals inside the zone cost nothing.
 
-    On the zone's border the row is not a violation. A violation widens the zone when nu moves it.
+    A row on the border of the zone is not a violation. With nu, a violation widens the zone.
     """
 
     def value(self, scores, y, margin):
@@ -36,5 +36,5 @@ class EpsilonInsensitive(NamedTuple):
         xi[0] = -share if residual > 0.0 else share
 
     def follow(self, y, margin, step, xi, dual, slope):
-        if 0.0 < abs(xi[0]) < 1.0:  # the new score is pinned to the kink
+        if 0.0 < abs(xi[0]) < 1.0:  # the new score stays at the kink
             slope[0] = 0.0

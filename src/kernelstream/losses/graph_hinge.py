@@ -9,8 +9,8 @@ from kernelstream.losses.registry import loss
 from kernelstream.losses.runner_up import structured_runner_up
 from kernelstream.parts import SLACK
 
-# Of the exact implicit step. Pairs enough for the labels that compete once a model has learned
-# something; at first every label ties, and then the last digits of the minimum are not worth more.
+# Largest number of pairs in an exact implicit step. It is enough for the labels that compete once a
+# model has learned something. At first all labels tie, and an exact minimum is not worth more.
 _MOST_PAIRS = 1000
 _ROUNDING = 2e-15  # labels this close, relative to their scores, are level
 
@@ -20,7 +20,7 @@ class GraphHinge(NamedTuple):
     """``l = max(0, max over other labels of [margin Delta(y, .) + f(x, .)] - f(x, y))``.
 
     Scores are the outputs of a model with a label structure; `labels` makes them the scores of the
-    labels. At the kink the row is not a violation. Of several runners-up the first one counts.
+    labels. At the kink the row is not a violation. The first of several runners-up counts.
     """
 
     labels: Any
@@ -47,15 +47,15 @@ class GraphHinge(NamedTuple):
         return self.labels.n_touched()
 
     def proximal(self, scores, now, y, margin, step, exact, xi, dual):
-        # xi = B^T (q - e_y) with q in the simplex, optimal where q has only labels that are ahead
-        # of no other at ``scores - step xi``. `dual` holds q.
+        # xi = B^T (q - e_y) with q in the simplex. It is optimal if no label is ahead of those in q
+        # at ``scores - step xi``. `dual` holds q.
         label = int(y)
         n = self.labels.n_labels()
         xi[:] = 0.0
         dual[:] = 0.0
         dual[label] = 1.0
         ahead, other = structured_runner_up(self.labels, scores, label, margin)
-        if not exact:  # the paper's y* is the best of Delta + f_t, which decay has not touched (18)
+        if not exact:  # the paper's y* is the best of Delta + f_t, before the decay (18)
             _, other = structured_runner_up(self.labels, now, label, margin)
         size = abs(margin) + abs(ahead[other]) + abs(ahead[label])
         if share_of_step(ahead[other] - ahead[label], step, size) == 0.0:
@@ -66,8 +66,8 @@ class GraphHinge(NamedTuple):
                 dual[k] = xi[k]
             dual[label] = 1.0 + xi[label]
             return
-        # Pairs of the label furthest ahead and the one in q furthest behind change places; the
-        # first pair is the whole step of the paper (18).
+        # Weight moves from the label in q that is furthest behind to the label that is furthest
+        # ahead; the first such pair is the whole step of the paper (18).
         z = scores.copy()
         behind = label
         for _ in range(_MOST_PAIRS if exact else 1):
@@ -93,7 +93,7 @@ class GraphHinge(NamedTuple):
                     behind = k
 
     def follow(self, y, margin, step, xi, dual, slope):
-        # The labels in q stay level with each other: the slope loses what separates them.
+        # The labels in q stay level: the components of the slope that separate them are removed.
         n, first, active = slope.shape[0], -1, 0
         for k in range(self.labels.n_labels()):
             if dual[k] > 0.0:
@@ -109,7 +109,7 @@ class GraphHinge(NamedTuple):
                 continue
             line = basis[size]
             before = self.labels.separate(k, first, 1.0, line)
-            for _ in range(2):  # the second time takes the rounding out of the first
+            for _ in range(2):  # the second time removes the rounding errors of the first
                 for m in range(size):
                     along = 0.0
                     for j in range(n):
@@ -120,7 +120,7 @@ class GraphHinge(NamedTuple):
             for j in range(n):
                 norm2 += line[j] * line[j]
                 along += line[j] * slope[j]
-            if norm2 <= SLACK * before:  # separated by the others already
+            if norm2 <= SLACK * before:  # linearly dependent on the others
                 line[:] = 0.0
                 continue
             for j in range(n):

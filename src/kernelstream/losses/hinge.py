@@ -31,5 +31,5 @@ class Hinge(NamedTuple):
         xi[0] = -y * share_of_step(gap, step, abs(margin) + abs(scores[0]))
 
     def follow(self, y, margin, step, xi, dual, slope):
-        if 0.0 < abs(xi[0]) < 1.0:  # the new score is pinned to the kink
+        if 0.0 < abs(xi[0]) < 1.0:  # the new score stays at the kink
             slope[0] = 0.0

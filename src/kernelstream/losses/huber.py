@@ -1,4 +1,4 @@
-"""Huber's robust loss; with nu its zone moves, a trimmed mean (NORMA, section 3)."""
+"""Huber's robust loss; with nu its zone adapts, like a trimmed mean (NORMA, section 3)."""
 
 from typing import NamedTuple
 
@@ -10,8 +10,8 @@ from kernelstream.parts import SLACK
 class Huber(NamedTuple):
     """``l = (y - f)^2 / (2 margin)`` inside the zone, ``|y - f| - margin / 2`` outside.
 
-    A residual outside the zone is a violation; the border belongs to the zone. The value is that of
-    the limit, the absolute loss, where the zone is empty.
+    A residual outside the zone is a violation; the border belongs to the zone. If the zone is
+    empty, the loss is its limit, the absolute loss.
     """
 
     def value(self, scores, y, margin):

@@ -12,7 +12,7 @@ class Logistic(NamedTuple):
 
     def value(self, scores, y, margin):
         z = y * scores[0]
-        return max(0.0, -z) + math.log1p(math.exp(-abs(z)))  # exp never sees a positive number
+        return max(0.0, -z) + math.log1p(math.exp(-abs(z)))  # the argument of exp is never positive
 
     def gradient(self, scores, y, margin, xi):
         z = y * scores[0]
@@ -33,7 +33,7 @@ class Logistic(NamedTuple):
         return rho
 
     def proximal(self, scores, now, y, margin, step, exact, xi, dual):
-        # u = y f solves u = u0 + step / (1 + exp(u)); the right side falls: one root, bracketed
+        # u = y f solves u = u0 + step / (1 + exp(u)); the right side decreases: one root, bracketed
         start = y * scores[0]
         low, high = start, start + step
         u = min(max(start, 0.0), high)

@@ -12,8 +12,8 @@ from kernelstream.parts import SLACK
 class MulticlassHinge(NamedTuple):
     """``l = max(0, margin + max over other labels of f(x, .) - f(x, y))``, y a label's index.
 
-    At the kink the row is not a violation and the gradient is zero. Of several runners-up the one
-    with the lowest index counts. With a single label there is no other, and the loss is zero.
+    At the kink the row is not a violation and the gradient is zero. If there are several
+    runners-up, the one with the lowest index counts. With a single label the loss is zero.
     """
 
     def value(self, scores, y, margin):
@@ -44,8 +44,8 @@ class MulticlassHinge(NamedTuple):
     def proximal(self, scores, now, y, margin, step, exact, xi, dual):
         label = int(y)
         xi[:] = 0.0
-        # the paper's rule looks at one runner-up, that of the scores before the decay (18); the two
-        # differ where there is an intercept, which is not decayed
+        # the rule of the paper uses one runner-up, that of the scores before the decay (18); it can
+        # differ from that after the decay if there is an intercept, which is not decayed
         other = runner_up(scores if exact else now, label)
         if other < 0:
             return

@@ -1,4 +1,4 @@
-"""Perceptron losses: the hinge with no margin, as a rule (NORMA, section 3)."""
+"""Perceptron losses: the hinge loss, by default with margin zero (NORMA, section 3)."""
 
 from typing import Any, NamedTuple
 
@@ -12,11 +12,11 @@ from kernelstream.parts import SLACK
     default_margin=0.0,
 )  # fmt: skip
 class Perceptron(NamedTuple):
-    """``l = max(0, margin - y f)`` with y = -1 or +1, and margin zero unless an update has one.
+    """``l = max(0, margin - y f)`` with y = -1 or +1, and margin zero unless the update has one.
 
-    At the kink the row counts as a mistake: a model that starts at zero would never move otherwise.
-    With the step one and no regularization it is the perceptron: ``f <- f + y k(x, .)`` where
-    ``y f(x) <= 0``, and nothing otherwise.
+    At the kink the row counts as a mistake: otherwise a model that starts at zero would never
+    change. With step size one and no regularization this is the perceptron: ``f <- f + y k(x, .)``
+    if ``y f(x) <= 0``, and no change otherwise.
 
     Rosenblatt, Psychological Review 65, 1958; Freund, Schapire: Large Margin Classification Using
     the Perceptron Algorithm, Machine Learning 37, 1999.
@@ -66,7 +66,7 @@ class MulticlassPerceptron(NamedTuple):
     structured=True, default_margin=0.0,
 )  # fmt: skip
 class StructuredPerceptron(NamedTuple):
-    """The multiclass perceptron with a label kernel; distances play no part."""
+    """The multiclass perceptron with a label kernel; it does not use distances."""
 
     labels: Any
 

@@ -1,4 +1,4 @@
-"""Which loss goes by which name, for which task."""
+"""The losses by name and task."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -9,7 +9,7 @@ __all__ = ["LossEntry", "LossRule", "all_losses", "find", "has_margin", "loss", 
 
 
 class LossRule(Protocol):
-    """What a loss answers; see the package's docstring. Those of a straight line have no curve."""
+    """The methods of a loss (see the docstring of the package), with defaults for a linear loss."""
 
     def value(self, scores, y, margin):
         raise NotImplementedError
@@ -31,18 +31,18 @@ class LossRule(Protocol):
 
 
 class LossEntry(NamedTuple):
-    """A loss rule and where it belongs."""
+    """A loss rule and its properties."""
 
-    name: str  # what a user asks for
+    name: str  # the name that users give
     task: str  # "classification", "regression" or "novelty"
     single_output: bool  # one score, or one per label
-    accepts_nu: bool  # whether its margin may adapt
+    accepts_nu: bool  # whether its margin can adapt
     accepts_implicit: bool  # whether it has an implicit step
-    structured: bool  # whether it is made with the numbers of a label structure
-    rule: Any  # or, where structured, the class that makes one from them
-    has_margin: bool = True  # whether the margin changes it
+    structured: bool  # whether it is made with the rule of a label structure
+    rule: Any  # or, if structured, the class that makes one from that rule
+    has_margin: bool = True  # whether it depends on the margin
     needs_positive_margin: bool = False
-    default_margin: float | None = None  # where it is not that of the estimator
+    default_margin: float | None = None  # if it differs from that of the estimator
 
 
 _ENTRIES: dict[tuple[str, str, bool, bool], LossEntry] = {}
@@ -53,7 +53,7 @@ def loss(
     structured: bool = False, has_margin: bool = True, needs_positive_margin: bool = False,
     default_margin: float | None = None,
 ) -> Callable[[Any], Any]:  # fmt: skip
-    """Class decorator: make a NamedTuple a loss that users find by name."""
+    """Class decorator that registers a NamedTuple as a loss by name."""
 
     def register(cls: Any) -> Any:
         cls = part("loss", name)(rule(cls, defaults=LossRule))
@@ -73,19 +73,19 @@ def all_losses() -> list[LossEntry]:
 
 
 def names(task: str) -> list[str]:
-    """The names that a user can ask for, for a task."""
+    """The names of the losses of a task."""
     return sorted({entry.name for entry in all_losses() if entry.task == task})
 
 
 def has_margin(task: str, name: str) -> bool:
-    """Whether a margin changes the loss."""
+    """Whether the loss depends on the margin."""
     return any(e.has_margin for e in all_losses() if (e.task, e.name) == (task, name))
 
 
 def find(task: str, name: str, single_output: bool, labels: Any = None) -> LossEntry:
     """The loss of a task by name, for models with one output or with one per label.
 
-    `labels` are the numbers of a label structure, where there is one.
+    `labels` is the rule of the label structure, if there is one.
     """
     entry = _ENTRIES.get((task, name, single_output, labels is not None))
     if entry is None:

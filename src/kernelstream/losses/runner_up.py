@@ -1,4 +1,4 @@
-"""The best label beside the true one, y* in equations (16)-(17)."""
+"""The best label other than the true one, y* in equations (16)-(17)."""
 
 import numpy as np
 from numba.extending import register_jitable
@@ -8,9 +8,9 @@ from kernelstream.parts import SLACK
 
 @register_jitable
 def runner_up(scores, label):
-    """Index of the highest score other than `label`'s; near-ties go to the lowest index.
+    """The index of the highest score other than that of `label`; near-ties go to the lowest index.
 
-    -1 where there is no other label.
+    It is -1 if there is no other label.
     """
     best = -1
     largest = 0.0
@@ -29,7 +29,7 @@ def runner_up(scores, label):
 
 @register_jitable
 def structured_runner_up(labels, outputs, label, margin):
-    """Every label's score plus margin times its distance from `label`, and the best one beside."""
+    """The score of every label plus margin times its distance from `label`, and the runner-up."""
     ahead = np.empty(labels.n_labels())
     labels.label_scores(outputs, label, margin, ahead)
     return ahead, runner_up(ahead, label)

@@ -70,9 +70,10 @@ class Softmax(NamedTuple):
         return 2.0 * largest  # Gershgorin's bound on the largest eigenvalue
 
     def proximal(self, scores, now, y, margin, step, exact, xi, dual):
-        # Newton on 1/2 |z - scores|^2 + step l(z), whose Hessian is diagonal plus rank one, halving
-        # steps that increase it. Near the minimum the objective is flat to rounding, so the end is
-        # where the gradient stops shrinking. xi holds the probabilities at z.
+        # Newton's method on 1/2 |z - scores|^2 + step l(z), whose Hessian is diagonal plus rank
+        # one. Steps that increase it are halved. Near the minimum the objective is constant up
+        # to rounding, so the loop ends when the gradient stops shrinking. xi holds the
+        # probabilities at z.
         label = int(y)
         n = scores.shape[0]
         z, move, trial = scores.copy(), np.zeros(n), np.zeros(n)

@@ -11,7 +11,7 @@ from kernelstream.losses.softmax import probabilities
 
 @register_jitable
 def _probabilities_of(labels, outputs):
-    """p(y|x) of every label (22)."""
+    """The probability p(y|x) of every label (22)."""
     p = np.empty(labels.n_labels())
     labels.label_scores(outputs, 0, 0.0, p)
     probabilities(p, p)
@@ -96,8 +96,8 @@ class StructuredSoftmax(NamedTuple):
         return max(trace, 0.0)
 
     def proximal(self, scores, now, y, margin, step, exact, xi, dual):
-        # Newton on 1/2 |z - scores|^2 + step l(z), as for plain labels; the linear system is solved
-        # by conjugate gradients. `dual` keeps the probabilities.
+        # Newton's method on 1/2 |z - scores|^2 + step l(z), as for plain labels; the linear system
+        # is solved by conjugate gradients. `dual` holds the probabilities.
         label, n = int(y), scores.shape[0]
         n_labels = self.labels.n_labels()
         z, move, trial = scores.copy(), np.zeros(n), np.zeros(n)

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from kernelstream.kernels import Kernel
 
-__all__ = ["STAGED_ROWS", "Memory", "Store", "as_sparse_rows", "write_row"]
+__all__ = ["STAGED_ROWS", "Memory", "Slots", "Store", "as_sparse_rows", "write_row"]
 
 # Rows that are being learned stand behind the points for a moment, so that one matrix product gives
 # the kernel values of both with each of them.
@@ -79,6 +79,44 @@ class Store(Protocol):
     def copy(self, n_points: int) -> "Store":
         """A copy with the first n points and nothing else."""
         ...
+
+
+class Slots:
+    """What dense and sparse stores have in common: a kernel, rows in slots, and a journal."""
+
+    def __init__(self, kernel: Kernel, n_slots: int, rows: Any, row_cache: np.ndarray):
+        self.kernel = kernel
+        self.n_slots = n_slots
+        self.rows = rows
+        self.row_cache = row_cache
+        self.journal: list[tuple[Any, ...]] | None = None  # what was overwritten, if asked
+        self.memory = Memory()
+        self.write_block = kernel.prepared(rows.dtype)
+
+    @property
+    def n_features(self) -> int:
+        """How long a row is."""
+        return self.rows.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of rows and kernel values."""
+        return self.rows.dtype
+
+    def begin(self) -> None:
+        """From now on, remember what is overwritten."""
+        self.journal = []
+
+    def end(self) -> None:
+        """Nobody will undo anything."""
+        self.journal = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "write_block": None, "memory": None, "journal": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, memory=Memory())
+        self.write_block = self.kernel.prepared(self.rows.dtype)
 
 
 class Memory:

@@ -7,13 +7,13 @@ import numpy as np
 from kernelstream.compiled import compiled
 from kernelstream.kernels import Kernel
 from kernelstream.parts import rule
-from kernelstream.stores.base import STAGED_ROWS, Memory, write_row
+from kernelstream.stores.base import STAGED_ROWS, Slots, write_row
 
 __all__ = ["DenseStore"]
 
 
 @rule
-class Slots(NamedTuple):
+class SlotWriter(NamedTuple):
     """The slots of dense points, as the loop is given them: it writes a tile's new points itself.
 
     Coefficients and rows thus change in one call of compiled code, which no signal interrupts.
@@ -55,30 +55,18 @@ def _write_points(slots, trail, done):
             slots.row_cache[partner] = total  # kernels that can merge need the squared norm
 
 
-class DenseStore:
+class DenseStore(Slots):
     """Slots that hold rows. Rows are written here and nowhere else."""
 
     is_sparse = False
 
     def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
-        self.kernel = kernel
-        self.n_slots = n_slots
-        self.rows = np.zeros((n_slots + STAGED_ROWS, n_features), dtype=dtype)
-        self.row_cache = np.zeros(n_slots + STAGED_ROWS, dtype=dtype)
-        self.journal: list[tuple[np.ndarray, ...]] | None = None  # what was overwritten, if asked
-        self.memory = Memory()
-        self._write_block = kernel.prepared(dtype)
+        super().__init__(
+            kernel, n_slots,
+            np.zeros((n_slots + STAGED_ROWS, n_features), dtype),
+            np.zeros(n_slots + STAGED_ROWS, dtype),
+        )  # fmt: skip
         self._nothing = self._room_for(0)
-
-    @property
-    def n_features(self) -> int:
-        """How long a row is."""
-        return self.rows.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The precision of rows and kernel values."""
-        return self.rows.dtype
 
     @staticmethod
     def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
@@ -119,14 +107,14 @@ class DenseStore:
         self.rows = rows
         self._nothing = self._room_for(0)
 
-    def writer(self, X: np.ndarray, x: np.ndarray) -> Slots:
+    def writer(self, X: np.ndarray, x: np.ndarray) -> SlotWriter:
         """What the loop needs to write rows of X as points."""
         if self.journal is None:
             old = self._nothing
         else:  # a row may overwrite two points: that of its slot, and the one that is merged
             old = self._room_for(2 * len(X))
             self.journal.append(old)  # before anything is overwritten
-        return Slots(self.rows, self.row_cache, X, x, *old)
+        return SlotWriter(self.rows, self.row_cache, X, x, *old)
 
     def _room_for(self, n: int) -> tuple[np.ndarray, ...]:
         """Arrays for n overwritten points: their slots, rows and row cache."""
@@ -141,20 +129,6 @@ class DenseStore:
             self.journal.append((slots, self.rows[slots], self.row_cache[slots]))
         self.rows[slots], self.row_cache[slots] = X, x
 
-    def begin(self) -> None:
-        """From now on, remember what is overwritten."""
-        self.journal = []
-
-    def end(self) -> None:
-        """Nobody will undo anything."""
-        self.journal = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_write_block": None, "memory": Memory(), "journal": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _write_block=state["kernel"].prepared(state["rows"].dtype))
-
     def undo(self) -> None:
         """Take back what was written since the journal began."""
         for slots, rows, row_cache in reversed(self.journal or []):
@@ -163,7 +137,7 @@ class DenseStore:
 
     def block(self, n_points: int, X: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
         """Write k(points, X) into `out`."""
-        self._write_block(self.rows[:n_points], X, self.row_cache[:n_points], x, out)
+        self.write_block(self.rows[:n_points], X, self.row_cache[:n_points], x, out)
 
     def tile(self, n_points: int, X: np.ndarray, x: np.ndarray) -> np.ndarray:
         """k(points, X) and below it k(X, X)."""

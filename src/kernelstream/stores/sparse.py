@@ -7,7 +7,7 @@ from scipy import sparse
 
 from kernelstream.kernels import Kernel
 from kernelstream.parts import rule
-from kernelstream.stores.base import Memory
+from kernelstream.stores.base import Slots
 
 __all__ = ["SparseStore"]
 
@@ -24,29 +24,14 @@ class NoSlots(NamedTuple):
 _NO_SLOTS = NoSlots()
 
 
-class SparseStore:
+class SparseStore(Slots):
     """Slots whose rows are sparse. A change makes a new matrix, so that undoing is easy."""
 
     is_sparse = True
 
     def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
-        self.kernel = kernel
-        self.n_slots = n_slots
-        self.rows = sparse.csr_array((0, n_features), dtype=dtype)
-        self.row_cache = np.zeros(0, dtype=dtype)
-        self.journal: list[tuple[Any, ...]] | None = None
-        self.memory = Memory()
-        self._write_block = kernel.prepared(dtype)
-
-    @property
-    def n_features(self) -> int:
-        """How long a row is."""
-        return self.rows.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The precision of rows and kernel values."""
-        return self.rows.dtype
+        rows = sparse.csr_array((0, n_features), dtype=dtype)
+        super().__init__(kernel, n_slots, rows, np.zeros(0, dtype))
 
     @staticmethod
     def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
@@ -100,20 +85,6 @@ class SparseStore:
         self.rows = sparse.vstack([self.rows, X], format="csr")[source]
         self.row_cache = np.concatenate([self.row_cache, x])[source]
 
-    def begin(self) -> None:
-        """From now on, remember what is overwritten."""
-        self.journal = []
-
-    def end(self) -> None:
-        """Nobody will undo anything."""
-        self.journal = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_write_block": None, "memory": Memory(), "journal": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _write_block=state["kernel"].prepared(state["rows"].dtype))
-
     def undo(self) -> None:
         """Take back what was written since the journal began."""
         if self.journal:
@@ -124,14 +95,14 @@ class SparseStore:
         rows, own = self.rows, self.row_cache
         if rows.shape[0] > n_points:  # points have gone
             rows, own = rows[:n_points], own[:n_points]
-        self._write_block(rows, X, own, x, out)
+        self.write_block(rows, X, own, x, out)
 
     def tile(self, n_points: int, X: sparse.csr_array, x: np.ndarray) -> Any:
         """k(points, X) and below it k(X, X)."""
         shape = n_points + X.shape[0], X.shape[0]
         block = self.memory.lend("block", shape, self.dtype)
         self.block(n_points, X, x, block[:n_points])
-        self._write_block(X, X, x, x, block[n_points:])
+        self.write_block(X, X, x, x, block[n_points:])
         diagonal = self.kernel.diagonal(x)
         if diagonal is not None:  # exactly, whatever rounding made of it
             block[n_points:].reshape(-1)[:: X.shape[0] + 1] = diagonal

@@ -1,4 +1,4 @@
-"""Streams of the papers, in their orders, and small ones to try things on."""
+"""The streams of the papers, and small streams for examples."""
 
 from kernelstream.streams.counting import counting
 from kernelstream.streams.drifting_gaussians import drifting_gaussians

@@ -8,7 +8,7 @@ __all__ = ["counting"]
 
 
 def counting(X: Any, y: Any, n_digits: int = 3, n_passes: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Rearrange images of digits so that they count: 000, 001, ... 999, and again.
+    """Reorder images of digits so that they count: 000, 001, ... 999, and again.
 
     The share of each label changes all the time, at many time scales (section 6.2 of the SVMD
     paper). Each image is used at most once, in the order given.
@@ -16,17 +16,18 @@ def counting(X: Any, y: Any, n_digits: int = 3, n_passes: int = 2) -> tuple[np.n
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
+        The images.
     y : array-like of shape (n_samples,)
-        The digits 0 to 9.
+        The label of each image, a digit from 0 to 9.
     n_digits : int, default=3
-        Digits of the counter.
+        The number of digits of the counter.
     n_passes : int, default=2
-        How often it runs from all zeros to all nines.
+        How often the counter runs from all zeros to all nines.
 
     Returns
     -------
     X, y : ndarray
-        ``n_passes * n_digits * 10**n_digits`` rows.
+        The reordered images and labels, ``n_passes * n_digits * 10**n_digits`` rows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Two classes in the plane, each of two Gaussians that drift."""
+"""Two classes in the plane, each a mixture of two Gaussians that drift."""
 
 from typing import Any
 
@@ -9,9 +9,10 @@ from kernelstream.parts import integer_at_least, number
 
 __all__ = ["drifting_gaussians"]
 
-# The paper gives no formulas. The four Gaussians take one path, in the range of its figure 1
+# The paper gives no formulas. The four Gaussians follow one path, in the range of its figure 1
 # (left): upwards by 3000 in 2000 rows, and once to the right and to the left meanwhile. Sizes and
-# speed are such that its learners make as many mistakes as in figure 1 (middle), about 140 to 180.
+# speed are chosen so that its learners make as many mistakes as in figure 1 (middle), about 140 to
+# 180.
 _START = np.array([200.0, 200.0])
 _SWING, _SWING_HEIGHT = 300.0, 3000.0
 _HALF_SIDE = 130.0
@@ -22,24 +23,27 @@ def drifting_gaussians(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Two classes in the plane, each a mixture of two Gaussians whose means drift.
 
-    The means are the corners of a square, opposite corners of one class. The square moves upwards
-    and swings sideways, so that the lower two Gaussians pass where the upper two have been, each
-    of the other class: a learner must forget. This is the setting of figure 1 of the SILK paper.
-    With an RBF kernel of ``gamma=1/31250`` (a width of 125) ILK makes about 145 mistakes in 2000
-    rows, and 160 at best if it forgets nothing.
+    The means are the corners of a square; opposite corners belong to one class. The square moves
+    upwards and swings sideways, so that the lower two Gaussians pass through the places of the
+    upper two, which belong to the other class: a learner must forget. This is the stream of figure
+    1 of the SILK paper. With an RBF kernel of ``gamma=1/31250`` (a width of 125) ILK makes about
+    145 mistakes in 2000 rows, and 160 at best if it forgets nothing.
 
     Parameters
     ----------
     n_rows : int, default=2000
+        The number of rows.
     speed : float, default=1.5
-        How far up the means move from row to row. Zero makes the stream stationary.
+        How far the means move upwards per row. Zero makes the stream stationary.
     spread : float, default=60.0
         The standard deviation of each Gaussian.
     random_state : int, RandomState instance or None, default=None
+        Seed of the random generator.
 
     Returns
     -------
     X : ndarray of shape (n_rows, 2)
+        The points.
     y : ndarray of shape (n_rows,)
         The classes -1 and +1.
 

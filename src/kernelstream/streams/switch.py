@@ -1,4 +1,4 @@
-"""Two classes, and then two others in their place."""
+"""A stream of two classes, which two other classes then replace."""
 
 from typing import Any
 
@@ -14,21 +14,24 @@ def switch(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows of two classes, then rows of two others, as one problem with the labels -1 and +1.
 
-    What the labels stand for changes at once (section 5 of the ISSPA paper on SVMD). Rows keep the
-    order given.
+    The meaning of the labels changes suddenly (section 5 of the ISSPA paper on SVMD). Rows keep
+    their order.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
+        The rows to choose from.
     y : array-like of shape (n_samples,)
+        Their labels.
     first, then : pair of labels, default=(0, 1) and (2, 3)
-        The classes that are -1 and +1 before the switch, and after it.
+        The classes that become -1 and +1 before the switch and after it.
     n_rows : int, default=500
-        The number of rows before the switch, and again after it.
+        The number of rows before the switch, and also after it.
 
     Returns
     -------
     X : ndarray of shape (2 * n_rows, n_features)
+        The rows of the stream.
     y : ndarray of shape (2 * n_rows,)
         The labels -1 and +1.
 

@@ -1,4 +1,4 @@
-"""A small stream of text with labels in a tree, for trying things without a download."""
+"""A small stream of text with labels in a tree, for examples without a download."""
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -7,7 +7,7 @@ from kernelstream.parts import integer_at_least
 
 __all__ = ["tickets"]
 
-# What people write about, by group and topic. A ticket borrows from its topic and from its group.
+# Phrases by group and by topic. A ticket has one phrase of its group and one of its topic.
 _GROUPS = {
     "account": ["my account", "the profile page", "my user name", "the login screen"],
     "billing": ["the invoice", "my last payment", "the monthly bill", "my credit card"],
@@ -32,19 +32,22 @@ _CLOSINGS = ["thanks", "please help", "what can I do", "I need this today", "reg
 
 
 def tickets(n_rows: int = 2000, random_state: int | None = 0) -> tuple[list[str], np.ndarray]:
-    """Short messages to a help desk, and what each is about.
+    """Short messages to a help desk, and the topic of each.
 
     Parameters
     ----------
     n_rows : int, default=2000
+        The number of messages.
     random_state : int, RandomState instance or None, default=0
+        Seed of the random generator.
 
     Returns
     -------
     texts : list of str
+        The messages.
     labels : ndarray of str
-        Paths in a tree of 4 groups and 11 topics, such as "billing/refund"; one in 20 is that of
-        another topic of the group.
+        Their topics, as paths in a tree of 4 groups and 11 topics, such as "billing/refund". One
+        label in 20 is wrong: it is that of another topic of the same group.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Tables as streams of rows, read a block at a time: files, pipes, and how they become numbers.
+"""Tables as streams of rows, read one block at a time from files or pipes, encoded as numbers.
 
-A *source* yields blocks of records as they are in a file, in bounded memory; an *encoder*, made
-from the first block, turns records into numbers: which columns are numbers and which are
-categories, and how they are scaled. It is plain data, and is saved with the model, so that the same
-columns mean the same ever after.
+A *source* yields blocks of records as they are in a file, in bounded memory. An *encoder* is made
+from the first block and encodes records as numbers: it knows which columns are numeric and which
+are categorical, and how they are scaled. It is plain data and is saved with the model, so that
+columns are always encoded in the same way.
 """
 
 from kernelstream.tables.encoding import Encoder, as_float, shortened

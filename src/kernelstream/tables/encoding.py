@@ -1,4 +1,4 @@
-"""How records become numbers."""
+"""Encodes records as numbers."""
 
 import math
 import zlib
@@ -13,34 +13,34 @@ from kernelstream.tables.sources import Block, SourceError
 __all__ = ["Encoder", "as_float", "shortened"]
 
 _MISSING = {"", "na", "nan", "null", "none", "?"}
-_LARGEST = 1e100  # numbers beyond are not measured: their squares could overflow
-_ROUNDING = 1e-12  # of a column's magnitude: what varies by less does not vary
-_ENOUGH = 20  # rows that show how a column varies, once it does
+_LARGEST = 1e100  # larger numbers are not used for scaling: their squares could overflow
+_ROUNDING = 1e-12  # relative; a column that varies by less counts as constant
+_ENOUGH = 20  # number of rows needed to scale a column, from the first that differs
 
 
 @dataclass
 class Column:
-    """One column of the source: a number, or a category."""
+    """One column of the source, numeric or categorical."""
 
     name: str
     mean: float = 0.0
     deviation: float = 1.0
-    categories: list[str] | None = None  # None: a number
-    n_hashed: int = 0  # where categories are hashed: into how many features
-    unscaled: list[float] | None = None  # of a number that waits for its scale: see `settle`
+    categories: list[str] | None = None  # None: numeric
+    n_hashed: int = 0  # the number of features if categories are hashed, else 0
+    unscaled: list[float] | None = None  # values of a column that is not scaled yet: see `settle`
 
 
 @dataclass
 class Encoder:
-    """Turns blocks of records into rows of numbers, always the same way.
+    """Encodes blocks of records as rows of numbers, always in the same way.
 
-    Made from the first block of a stream: a column is a number where nine in ten of its entries
-    are, and a category otherwise. Numbers are centred and scaled by what the first block shows; one
-    that does not vary there waits until it does (`settle`), and counts as zero meanwhile. A
-    category becomes one of the features that its column has: one for every value that the first
-    block shows and one for all others, or, hashed, one of a fixed number.
+    It is made from the first block of a stream. A column is numeric if nine in ten of its entries
+    are numbers, and categorical otherwise. Numeric columns are centred and scaled by the values of
+    the first block; a column that is constant there counts as zero until it varies (`settle`). A
+    categorical column is one-hot encoded, with one feature for every value in the first block and
+    one for all other values; or its values are hashed into a fixed number of features.
 
-    Sparse rows are left as they are.
+    Sparse rows are not changed.
     """
 
     columns: list[Column]
@@ -53,7 +53,7 @@ class Encoder:
         cls, block: Block, scale: bool = True, hashed: bool = False, n_hashed: int = 32,
         fill_missing: bool = False,
     ) -> "Encoder":  # fmt: skip
-        """An encoder from the first block."""
+        """Make an encoder from the first block."""
         if sparse.issparse(block.rows):
             return cls([], block.rows.shape[1], True, fill_missing)
         if not block.columns:
@@ -82,7 +82,7 @@ class Encoder:
         return cls(columns, sum(map(_width, columns)), False, fill_missing)
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """The encoder as plain data."""
         return asdict(self)
 
     @classmethod
@@ -91,19 +91,19 @@ class Encoder:
         return cls(**{**record, "columns": [Column(**column) for column in record["columns"]]})
 
     def settle(self, block: Block) -> None:
-        """Scale the columns that had not varied before, by the rows from the first that differs on.
+        """Scale columns that were constant so far, by the rows from the first that differs.
 
-        With fewer than twenty of them, a column waits for more. Call it before a block is encoded,
-        with every block but the first.
+        A column needs at least twenty such rows. Call this before a block is encoded, for every
+        block but the first.
         """
         self._check_columns(block)
         for k, column in enumerate(self.columns):
             if column.unscaled is not None:
                 numbers = np.delete(_as_numbers([row[k] for row in block.rows]), [*block.broken])
-                _wait(column, numbers[np.abs(numbers) <= _LARGEST])  # which NaN is not
+                _wait(column, numbers[np.abs(numbers) <= _LARGEST])  # not NaN
 
     def encode(self, block: Block) -> tuple[Any, dict[int, str]]:
-        """Rows of numbers, and what is wrong with the records that could not be encoded."""
+        """The rows as numbers, and the problems of the records that could not be encoded."""
         problems = dict(block.broken)
         self._check_columns(block)
         if self.is_sparse:
@@ -144,7 +144,7 @@ class Encoder:
 
 
 def _as_numbers(values: list[Any]) -> np.ndarray:
-    """Entries as numbers, NaN where they are none."""
+    """Entries as floats; NaN if an entry is not a number."""
     try:
         return np.array(values, dtype=float)  # at once, where every entry is a number
     except (TypeError, ValueError):
@@ -152,12 +152,12 @@ def _as_numbers(values: list[Any]) -> np.ndarray:
 
 
 def _differ(numbers: Any, other: Any) -> Any:
-    """Where numbers differ from others by more than rounding, relative to their size."""
+    """Whether numbers differ by more than rounding, relative to their size."""
     return np.abs(numbers - other) > _ROUNDING * np.maximum(np.abs(numbers), np.abs(other))
 
 
 def _scale(column: Column, numbers: np.ndarray) -> None:
-    """Centre and scale a column by numbers of it; without variation it waits."""
+    """Centre and scale a column by some of its values; a constant column waits."""
     if numbers.size:
         column.mean = float(np.mean(numbers))
     if numbers.size and _differ(numbers.min(), numbers.max()):
@@ -167,7 +167,7 @@ def _scale(column: Column, numbers: np.ndarray) -> None:
 
 
 def _wait(column: Column, numbers: np.ndarray) -> None:
-    """Take more numbers of a column that has not varied so far; scale it if they are enough."""
+    """Add values of a column that is not scaled yet, and scale it if there are enough."""
     waited = column.unscaled or []
     if not waited:  # does it begin to vary here?
         changes = np.flatnonzero(_differ(numbers, column.mean))
@@ -194,7 +194,7 @@ def _number(value: Any) -> float | None:
 
 
 def as_float(value: Any) -> float:
-    """A number, or NaN where it is none."""
+    """The value as a float, or NaN if it is not a number."""
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -202,7 +202,7 @@ def as_float(value: Any) -> float:
 
 
 def shortened(value: Any) -> str:
-    """A value for a message, not too long."""
+    """A value as text for a message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:50]}... ({len(text):,} characters)"
 

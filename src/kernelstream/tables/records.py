@@ -1,4 +1,4 @@
-"""Records of CSV text, one after the other, whatever became of a quote."""
+"""Reads the records of CSV text, and recovers after an unmatched quote."""
 
 import csv
 from collections import deque
@@ -8,20 +8,20 @@ from typing import NamedTuple, TextIO
 __all__ = ["Lines", "Record", "records"]
 
 _LONGEST_FIELD = 2**31 - 1  # Python's own limit is 131,072 characters, for all readers together
-_LONGEST_OVER_LINES = 2**20  # characters of a record of several lines
+_LONGEST_OVER_LINES = 2**20  # most characters of a record of several lines, after its first
 _LOST_QUOTE = (
     'it has a quote that is not closed, or in the wrong place (inside a field, write "" for one)'
 )
 
 
 class Lines:
-    """The lines of a text, counted; some can be given back, to be read again."""
+    """The numbered lines of a text; lines can be given back, to be read again."""
 
     def __init__(self, file: TextIO):
-        self.number = 0  # of the line that was read last
-        self.taken: list[str] = []  # for the record at hand, and cleared after it
+        self.number = 0  # the number of the line that was read last
+        self.taken: list[str] = []  # the lines of the current record
         self._read_line = file.readline
-        self._length = 0  # of what was taken after the first line
+        self._length = 0  # the characters taken after the first line
         self._given_back: deque[str] = deque()
 
     def __iter__(self) -> "Lines":
@@ -42,14 +42,14 @@ class Lines:
         return line.replace("\0", "") if "\0" in line else line
 
     def give_back(self, keep: int) -> None:
-        """Give back what was taken, but for the first `keep` lines."""
+        """Give back the lines of the current record except the first `keep`."""
         back = self.taken[keep:]
         self.taken.clear()
         self._given_back.extendleft(reversed(back))
         self.number -= len(back)
 
     def first(self) -> str:
-        """The first line that is not blank, given back; empty: there is none."""
+        """The first line that is not blank, which is then given back; empty if there is none."""
         for line in self:
             if line.strip():
                 self.give_back(keep=0)
@@ -59,7 +59,7 @@ class Lines:
 
 
 class Record(NamedTuple):
-    """The fields of a record, the line where it begins, and what is wrong with it, if anything."""
+    """The fields of a record, the number of its first line, and its problem, if it has one."""
 
     fields: list[str]
     line: int
@@ -67,12 +67,12 @@ class Record(NamedTuple):
 
 
 def records(lines: Lines, delimiter: str, n_fields: int | None = None) -> Iterator[Record]:
-    """The records of a text; blank lines are none.
+    """Yield the records of a text; blank lines are skipped.
 
-    A field in quotes may go over several lines. Where a quote was lost, that would swallow the
-    rows that follow. So a record of several lines counts only if its quotes match and it has
-    `n_fields` fields, where that is known; otherwise its first line alone is bad, and the next
-    line begins another record.
+    A quoted field may span several lines. An unmatched quote would therefore swallow the rows that
+    follow. So a record of several lines is accepted only if its quotes match and it has `n_fields`
+    fields, if that number is known. Otherwise only its first line is bad, and the next line begins
+    a new record.
     """
     csv.field_size_limit(max(csv.field_size_limit(), _LONGEST_FIELD))
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=True)

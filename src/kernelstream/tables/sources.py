@@ -1,4 +1,4 @@
-"""Sources: records of a file or a pipe, in blocks."""
+"""Sources: read the records of a file or a pipe in blocks."""
 
 import math
 import re
@@ -23,25 +23,25 @@ _FORMATS = {
     ".svmlight": "libsvm", ".npy": "numpy", ".npz": "numpy",
 }  # fmt: skip
 _DELIMITERS = ",;\t|"
-_LARGEST_INDEX = 2**31 - 1  # of a feature in LIBSVM text: sparse rows count in 32 bits
+_LARGEST_INDEX = 2**31 - 1  # largest feature of LIBSVM text: sparse rows have 32-bit indices
 
 
 @dataclass
 class Block:
-    """Some records, in order. Rows of records, or numbers where the source has nothing else."""
+    """Consecutive records of a source, as lists of fields, or as an array of numbers."""
 
-    columns: list[str]  # of the features
+    columns: list[str]  # names of the features
     rows: Any  # list of lists, or an array, or a sparse matrix
     target: list[Any] | None
-    places: list[str]  # where each record is, for people
-    broken: dict[int, str]  # records that are none, by their index in the block: what is wrong
+    places: list[str]  # where each record is, for messages
+    broken: dict[int, str]  # problems of unreadable records, by index in the block
 
     def without(self, problems: dict[int, str]) -> np.ndarray:
         """The indices of the records that have no problem."""
         return np.array([i for i in range(len(self.places)) if i not in problems], dtype=int)
 
     def since(self, first: int) -> "Block":
-        """The records from one on."""
+        """The records from index `first` on."""
         broken = {i - first: problem for i, problem in self.broken.items() if i >= first}
         target = None if self.target is None else self.target[first:]
         return Block(self.columns, self.rows[first:], target, self.places[first:], broken)
@@ -51,13 +51,13 @@ def open_source(
     source: str, target: str | None, block_rows: int, form: str | None = None,
     n_features: int | None = None, features: list[str] | None = None,
 ) -> Iterator[Block]:  # fmt: skip
-    """Blocks of a source: a path, or "-" for text from standard input.
+    """Yield the blocks of a source: a path, or "-" for text from standard input.
 
-    `target` names the column of y, or gives its position; None where there is none. `form` is
-    "csv", "libsvm", "parquet", "arrow" or "numpy"; None: as the name ends. `n_features` is for
-    LIBSVM files, which do not say how many there are; None: as many as a block shows. `features`
-    are the names that a model knows: a source with just these, or, without a header, with as many
-    columns, is read as one without a target.
+    `target` is the name or the position of the column y, or None if there is none. `form` is
+    "csv", "libsvm", "parquet", "arrow" or "numpy"; None means that the suffix of the name decides.
+    `n_features` is the number of features of LIBSVM text; None means as many as a block has.
+    `features` are the feature names of a model: a source with exactly these columns, or a source
+    without a header with as many columns, is read as a source without a target.
     """
     path = Path(source)
     suffixes = [s.lower() for s in path.suffixes]
@@ -73,8 +73,8 @@ def open_source(
     if form not in set(_FORMATS.values()):
         known = ", ".join(sorted(_FORMATS))
         raise SourceError(
-            f"{source}: what is this? Known endings are {known} (with .gz or without); --format "
-            f"says what it is: {', '.join(sorted(set(_FORMATS.values())))}."
+            f"{source}: what is this? Known suffixes are {known} (with or without .gz); or give "
+            f"--format, one of {', '.join(sorted(set(_FORMATS.values())))}."
         )
     if form == "csv":
         return _csv(source, target, block_rows, features)
@@ -91,11 +91,11 @@ def _position(
     columns: list[str], target: str | None, source: str, features: list[str] | None,
     named: bool = True,
 ) -> int | None:  # fmt: skip
-    """Where the target's column is; None: there is none. `named`: whether columns have names."""
+    """The position of the target column, or None. `named`: whether columns have names."""
     if target is None:
         return None
     if features is not None and _stand_for(columns, features):
-        return None  # nothing but what the model knows
+        return None  # there are only the features of the model
     if target in columns:
         return columns.index(target)
     try:
@@ -114,13 +114,13 @@ def _position(
 
 
 def _stand_for(columns: list[str], features: list[str]) -> bool:
-    """Whether columns are the features that a model knows, by name, or by position in both."""
+    """Whether columns are the features of a model, by name, or by position in both."""
     by_position = all(name.isdigit() for name in [*columns, *features])
     return columns == features or (by_position and len(columns) == len(features))
 
 
 def _listed(names: list[str]) -> str:
-    """Names, with commas between; not too many of them."""
+    """Names separated by commas, at most twenty."""
     return ", ".join(names if len(names) <= 20 else [*names[:20], f"... ({len(names)} in all)"])
 
 
@@ -163,13 +163,13 @@ def _csv(
 
 
 def _is_header(fields: list[str], target: str | None, features: list[str] | None) -> bool:
-    """Whether a first record holds the names of the columns."""
+    """Whether the first record is a header with the names of the columns."""
     holds_target = target in fields and not _is_number(str(target))
     return holds_target or fields == features or not any(map(_is_number, fields))
 
 
 def _delimiter(line: str) -> str:
-    """What stands between the fields of a line."""
+    """The delimiter between the fields of a line."""
     outside = re.sub(r'"[^"]*"', "", line)
     delimiter = max(_DELIMITERS, key=outside.count)
     if outside.count(delimiter):
@@ -193,7 +193,7 @@ def _add(block: Block, record: Record, at: int | None, n_columns: int) -> None:
 
 
 def _libsvm(source: str, block_rows: int, n_features: int | None) -> Iterator[Block]:
-    """``label index:value ...``, indices from 1. A line may do without its label."""
+    """Read lines ``label index:value ...``, with indices from 1. The label is optional."""
     with open_text(source) as file:
         lines = _libsvm_lines(file)
         empty = True
@@ -226,7 +226,7 @@ def _libsvm(source: str, block_rows: int, n_features: int | None) -> Iterator[Bl
 
 
 def _libsvm_lines(file: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """The words of every line that has some, with the line's number."""
+    """The words of every line that is not blank, with the line number."""
     for number, line in enumerate(file, start=1):
         words = line.split("#")[0].split()
         if words:
@@ -234,7 +234,7 @@ def _libsvm_lines(file: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _libsvm_values(words: list[str], n_features: int | None) -> tuple[dict[int, float], str | None]:
-    """Values by index, from 0, and what is wrong with them, if anything; then there are none."""
+    """Values by index, from 0, and None; or no values and the problem of the line."""
     values: dict[int, float] = {}
     for word in words:
         try:
@@ -298,7 +298,7 @@ def _arrow_batches(pa: Any, path: Path, block_rows: int) -> Iterator[Any]:
 def _numpy(
     path: Path, form: str, target: str | None, block_rows: int, features: list[str] | None
 ) -> Iterator[Block]:
-    """An .npy table with the target in one of its columns, or an .npz file with X and y."""
+    """Read an .npy table with the target in one column, or an .npz file with X and y."""
     try:
         with path.open("rb") as file:
             head = file.read(6)
@@ -339,7 +339,7 @@ def _numpy(
 def _arrays(
     data: Any, path: Path, target: str | None, target_may_miss: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """X and the target among the arrays of a file."""
+    """The arrays X and y of a file; y is None without a target."""
     among = ", ".join(data.files)
     name = next((n for n in ("X", "X_train", "data") if n in data.files), None)
     if name is None:

@@ -1,4 +1,4 @@
-"""Text from a file or a pipe: packed or not, whatever its encoding."""
+"""Text from a file or a pipe, compressed or not, in any usual encoding."""
 
 import codecs
 import gzip
@@ -16,11 +16,11 @@ _LATIN1 = "kernelstream.latin1"
 
 
 class SourceError(ValueError):
-    """A source that cannot be read at all."""
+    """A source cannot be read."""
 
 
 def _as_latin1(error: UnicodeError) -> tuple[str, int]:
-    """Bytes that are not UTF-8 as Latin-1, in which every byte is a character."""
+    """Decode bytes that are not UTF-8 as Latin-1, in which every byte is a character."""
     if not isinstance(error, UnicodeDecodeError):
         raise error
     return error.object[error.start : error.end].decode("latin-1"), error.end
@@ -30,17 +30,17 @@ codecs.register_error(_LATIN1, _as_latin1)
 
 
 class _Rejoined(io.RawIOBase):
-    """A stream whose first bytes have been looked at, as if they had not been."""
+    """A stream whose first bytes have been read, as if they had not been."""
 
     def __init__(self, head: bytes, rest: Any):
         self.head, self.rest = head, rest
 
     def readable(self) -> bool:
-        """It is there to be read."""
+        """Whether the stream can be read: always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what is there; wait only where nothing is."""
+        """Fill the buffer with the available bytes; wait only if there are none."""
         piece = self.head[: len(buffer)] or _some(self.rest, len(buffer))
         self.head = self.head[len(piece) :]
         buffer[: len(piece)] = piece
@@ -49,10 +49,10 @@ class _Rejoined(io.RawIOBase):
 
 @contextmanager
 def open_text(source: str) -> Iterator[TextIO]:
-    """The text of a file, or of standard input where `source` is "-".
+    """Open the text of a file, or of standard input if `source` is "-".
 
-    What is packed by gzip is unpacked, whatever its name. Text is UTF-8, or UTF-16 where a byte
-    order mark says so; bytes that make no sense as UTF-8 are taken as Latin-1.
+    Data compressed by gzip is decompressed, for any file name. Text is UTF-8, or UTF-16 if there is
+    a byte order mark; bytes that are not valid UTF-8 are decoded as Latin-1.
     """
     with _raw(source) as raw:
         head, raw = _looked_at(raw, source)
@@ -76,7 +76,7 @@ def open_text(source: str) -> Iterator[TextIO]:
 
 @contextmanager
 def _damage_named(source: str) -> Iterator[None]:
-    """What is wrong with packed data, as a `SourceError`."""
+    """Report damaged gzip data as a `SourceError`."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
@@ -87,7 +87,7 @@ def _damage_named(source: str) -> Iterator[None]:
 
 @contextmanager
 def _raw(source: str) -> Iterator[Any]:
-    """Bytes, unbuffered, so that a slow pipe is read as it comes."""
+    """The bytes, unbuffered, so that the data of a slow pipe is read as it arrives."""
     if source != "-":
         with open(source, "rb", buffering=0) as file:
             yield file
@@ -110,5 +110,5 @@ def _looked_at(raw: Any, source: str) -> tuple[bytes, _Rejoined]:
 
 
 def _some(raw: Any, n: int) -> bytes:
-    """Up to n bytes, as many as one look gives; none at the end."""
+    """Up to n bytes, as many as one read returns; none at the end."""
     return (raw.read1(n) if hasattr(raw, "read1") else raw.read(n)) or b""

@@ -1,0 +1,31 @@
+"""What kernels that fall with a distance share."""
+
+from kernelstream.kernels.base import MappedKernel, check_gamma
+from kernelstream.kernels.maps import Exponential
+
+__all__ = ["ExponentialKernel"]
+
+
+class ExponentialKernel(MappedKernel):
+    """``exp(-gamma distance)``; a subclass names the distance."""
+
+    has_unit_diagonal = True
+
+    def __init__(self, gamma: float | str = "auto"):
+        self.gamma = gamma
+        self.check()
+
+    def check(self) -> None:
+        check_gamma(self.gamma)
+
+    def steepness(self) -> float:
+        return float(self.gamma)
+
+    def to_map(self, number_type):
+        return Exponential(number_type(self.gamma))
+
+    def diagonal(self, x):
+        return 1.0
+
+    def magnitude(self, x):
+        return self.gamma * x
