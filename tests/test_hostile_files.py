@@ -12,6 +12,7 @@ from scipy import sparse
 
 import kernelstream as ks
 from kernelstream.estimators.files import from_bytes
+from kernelstream.persistence import FORMAT_VERSION
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = np.digitize(X[:, 0], [-0.5, 0.5])
@@ -43,7 +44,7 @@ def pieces(content):
 def whole(header, data):
     text = json.dumps(header).encode()
     body = struct.pack("<Q", len(text)) + text + bytes(data)
-    return b"KSTREAM\n" + struct.pack("<II", 1, zlib.crc32(body)) + body
+    return b"KSTREAM\n" + struct.pack("<II", FORMAT_VERSION, zlib.crc32(body)) + body
 
 
 def places(value, path=()):
@@ -135,7 +136,7 @@ def test_a_deep_header_is_refused():
     header = b'{"arrays": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     body = struct.pack("<Q", len(header)) + header
     with pytest.raises(ks.FileError):
-        from_bytes(b"KSTREAM\n" + struct.pack("<II", 1, zlib.crc32(body)) + body)
+        from_bytes(b"KSTREAM\n" + struct.pack("<II", FORMAT_VERSION, zlib.crc32(body)) + body)
 
 
 def test_a_model_larger_than_allowed_is_refused(tmp_path):

@@ -97,7 +97,7 @@ def test_the_whole_of_it(tmp_path, table):
     assert "2,500 rows, 0 bad" in again.stderr
     assert (tmp_path / "p.csv").read_text().splitlines() == predicted
     described = call("info", names["ks"]).stdout
-    for expected in ("KernelClassifier", "2,500", "RBF", "yes", "format version 1", "table.csv"):
+    for expected in ("KernelClassifier", "2,500", "RBF", "yes", "format version 2", "table.csv"):
         assert expected in described
 
 
