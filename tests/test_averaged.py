@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
-from kernelstream import persistence
 from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut
 from kernelstream.estimators.files import from_bytes
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.reference import Reference
 
+from . import format_1
 from .contracts.combinations import Combination, problem
 from .contracts.test_tiles import FEW, combinations, many_labels
 from .structures import TREE
@@ -115,9 +115,9 @@ def test_where_only_nonzeros_are_kept(monkeypatch, loss, budget):
     reference = Reference(parts, 3, n_outputs)
     for row in zip(X, y, weight, strict=True):
         reference.learn(*row)
-    monkeypatch.setattr("kernelstream.learner.machine._MANY_OUTPUTS", 16)
+    monkeypatch.setattr("kernelstream.learner.plan._MANY_OUTPUTS", 16)
     learner = averaging(parts, n_outputs)
-    assert len(learner.state.expansion.past) < n_outputs
+    assert len(learner.state.expansion.average.past) < n_outputs
     learner.learn(X, y, weight, tile_rows=13)
     np.testing.assert_allclose(averages(learner), reference.average(TEST), rtol=1e-9, atol=1e-12)
 
@@ -243,17 +243,16 @@ def test_without_it_no_array_is_larger():
 
 
 @pytest.mark.usefixtures("without_compiler")
-def test_files_from_before_the_sum_was_kept():
+def test_files_from_before_the_sum_was_kept(monkeypatch):
     """The first files of averaged perceptrons had the time of each point's birth instead."""
     y = (SIGNAL > 0).astype(int)
     model = ks.make("averaged-perceptron", "classifier", gamma=0.5).partial_fit(X, y)
     dated = ks.make("voted-perceptron", "classifier", gamma=0.5).partial_fit(X, y)
-    header, arrays = persistence.from_bytes(model.to_bytes())
-    header.pop("arrays", None)
+    header, arrays = format_1.arrays_and_header(model)
     later = ("past", "p_sum", "b_sum", "margin_sum")
     kept = {name: a for name, a in arrays.items() if name.split(".")[-1] not in later}
-    kept["expansion.born"] = dated.machine_.state.expansion.born[: dated.n_support_]
-    old = from_bytes(persistence.to_bytes(header, kept))
+    kept["expansion.born"] = dated.machine_.state.expansion.births.born[: dated.n_support_]
+    old = from_bytes(format_1.written(header, kept, monkeypatch))
     np.testing.assert_allclose(old.decision_function(TEST), model.decision_function(TEST))
     for one in (old, model):
         one.partial_fit(X[:50], 1 - y[:50])

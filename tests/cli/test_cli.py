@@ -70,3 +70,20 @@ def test_python_in_the_documents_runs(name, tmp_path, monkeypatch):
     assert blocks
     monkeypatch.chdir(tmp_path)
     exec("\n".join(blocks), {"__name__": "document"})
+
+
+def test_parts_lists_the_registry_and_the_page_is_current():
+    from typer.testing import CliRunner
+
+    from kernelstream.cli.app import app
+    from kernelstream.cli.parts import as_markdown
+    from kernelstream.parts import all_parts
+
+    listed = CliRunner().invoke(app, ["parts"])
+    assert listed.exit_code == 0
+    for entry in all_parts():
+        assert entry.cls.__name__ in listed.stdout
+    page = CliRunner().invoke(app, ["parts", "--markdown"]).stdout
+    assert page.strip() == as_markdown().strip()
+    # after a change: kernelstream parts --markdown > docs/parts.md
+    assert (Path(__file__).parents[2] / "docs" / "parts.md").read_text().strip() == page.strip()

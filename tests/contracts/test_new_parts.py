@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
+from kernelstream import losses
 from kernelstream.budgets import Budget
 from kernelstream.budgets.base import BudgetRule
 from kernelstream.estimators.files import from_bytes
@@ -22,8 +23,6 @@ from kernelstream.step_sizes import Proposal, StepSize, StepSizeRule
 from kernelstream.updates import Decay, Update, UpdateRule
 
 
-@loss("squared_hinge", "classification", single_output=True, accepts_nu=False,
-      accepts_implicit=False)  # fmt: skip
 class SquaredHinge(NamedTuple):
     """``l = max(0, margin - y f)^2 / 2``."""
 
@@ -53,7 +52,6 @@ class RationalMap(NamedTuple):
         return 1.0 / (1.0 + self.gamma * q)
 
 
-@part("kernel", "rational")
 class Rational(MappedKernel):
     """``1 / (1 + gamma |x - z|^2)``."""
 
@@ -87,7 +85,6 @@ class LogRule(NamedTuple):
         return first / (1.0 + math.log(1.0 + n_seen))
 
 
-@part("step_size", "log_decay")
 class LogDecay(StepSize):
     """``initial / (1 + log(1 + t))``, with a state of its own."""
 
@@ -110,7 +107,6 @@ class SignRule(NamedTuple):
         return Decay(eta, 1.0, 0.0, 0.0)
 
 
-@part("update", "sign")
 class SignStep(Update):
     """Steps by the sign of the gradient alone."""
 
@@ -135,7 +131,6 @@ class ChanceRule(NamedTuple):
         return Replacing(IS_DROPPED, -1) if slot == n else Replacing(REPLACES, slot)
 
 
-@part("budget")
 class ChanceOut(Budget):
     """A point chosen by chance goes, the new one included."""
 
@@ -158,7 +153,6 @@ class GrowingRule(NamedTuple):
         margin_state.epsilon[0] *= 1.0001
 
 
-@part("margin")
 class Growing(Margin):
     """A margin that grows a little at every row."""
 
@@ -167,6 +161,25 @@ class Growing(Margin):
 
     def to_rule(self, first_step):
         return GrowingRule(float(self.value), 0.0)
+
+
+@pytest.fixture(autouse=True)
+def registered():
+    """Each part under its decorator, for as long as a test runs."""
+    before = dict(registry._ENTRIES), dict(losses.registry._ENTRIES)
+    loss(
+        "squared_hinge", "classification", single_output=True, accepts_nu=False,
+        accepts_implicit=False,
+    )(SquaredHinge)  # fmt: skip
+    part("kernel", "rational")(Rational)
+    part("step_size", "log_decay")(LogDecay)
+    part("update", "sign")(SignStep)
+    part("budget")(ChanceOut)
+    part("margin")(Growing)
+    yield
+    for entries, old in zip((registry._ENTRIES, losses.registry._ENTRIES), before, strict=True):
+        entries.clear()
+        entries.update(old)
 
 
 CHOICES = {
@@ -250,10 +263,6 @@ def test_a_new_file_in_a_package_is_imported_by_itself(package, tmp_path, monkey
         f'@part("{package}")\nclass BrandNew{package.title().replace("_", "")}(Part):\n    pass\n'
     )
     monkeypatch.setattr(home, "__path__", [*home.__path__, str(tmp_path)])
-    before = dict(registry._ENTRIES)
-    try:
-        registry.discover(home.__name__, [str(tmp_path)])
-        assert set(registry._ENTRIES) - set(before)
-    finally:
-        registry._ENTRIES.clear()
-        registry._ENTRIES.update(before)
+    before = set(registry._ENTRIES)
+    registry.discover(home.__name__, [str(tmp_path)])
+    assert set(registry._ENTRIES) - before

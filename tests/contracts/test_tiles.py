@@ -206,7 +206,7 @@ def test_keeping_only_nonzeros_changes_nothing(monkeypatch, loss, update, step_s
     X, y, weight = many_labels(60, 60, seed=1)
     reference = Reference(parts, 3, n_outputs)
     scores = [reference.learn(*row) for row in zip(X, y, weight, strict=True)]
-    monkeypatch.setattr("kernelstream.learner.machine._MANY_OUTPUTS", 16)
+    monkeypatch.setattr("kernelstream.learner.plan._MANY_OUTPUTS", 16)
     for tile_rows in (1, 13):
         learner = Machine(parts, 3, n_outputs, np.dtype(float))
         assert learner.sizes()["lines"] < n_outputs

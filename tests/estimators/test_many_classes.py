@@ -7,9 +7,13 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
+from kernelstream.estimators.files import from_bytes
+from kernelstream.expansion.scoring import by_output
 from kernelstream.learner import machine
 from kernelstream.learner.loops import LOOPS
 from kernelstream.learner.state import arrays
+
+from .. import format_1
 
 pytestmark = pytest.mark.usefixtures("without_compiler")
 RANDOM = np.random.default_rng(0)
@@ -127,21 +131,12 @@ def test_many_late_classes_take_as_little_as_declared_ones(tmp_path):
 
 def test_a_file_with_a_line_for_each_of_many_outputs_is_read(monkeypatch):
     """As the first versions wrote it, where the classes had come with the stream."""
-    from kernelstream.estimators.files import from_bytes
-    from kernelstream.expansion.scoring import by_output
-    from kernelstream.files import bytes as file_bytes
-
     model = new_model().partial_fit(X, np.tile(np.arange(100), 4))
-    header, found = file_bytes.from_bytes(model.to_bytes())
-    header.pop("format_version")
-    expansion, n = model.machine_.state.expansion, 100
-    found["expansion.a"], found["expansion.b"] = (by_output(expansion, f, n) for f in (0, 1))
+    header, found = format_1.arrays_and_header(model)
+    expansion = model.machine_.state.expansion
+    found["expansion.a"], found["expansion.b"] = (by_output(expansion, f, 100) for f in (0, 1))
     found["expansion.output"] = np.empty((0, 0), np.int64)
-    found["budget.gram"], found["budget.replaced"] = found.pop("gram.gram"), np.zeros(1, np.int64)
-    found["step_size.log_level"] = found.pop("drift.log_level")
-    found["step_size.drift"] = found.pop("drift.score")
-    monkeypatch.setattr(file_bytes, "FORMAT_VERSION", 1)
-    twin = from_bytes(file_bytes.to_bytes(header, found))
+    twin = from_bytes(format_1.written(header, found, monkeypatch))
     np.testing.assert_array_equal(twin.dual_coef_, model.dual_coef_)
     model.partial_fit(X[:50], np.arange(50))
     twin.partial_fit(X[:50], np.arange(50))

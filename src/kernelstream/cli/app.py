@@ -88,7 +88,9 @@ def run(
     ] = None,
     task: Annotated[str, typer.Option(help="classify, regress or novelty.")] = "classify",
     algorithm: Annotated[str, typer.Option(help="A preset, such as svmd, norma, pa.")] = "svmd",
-    kernel: Annotated[str, typer.Option(help="rbf, poly, linear or laplacian.")] = "rbf",
+    kernel: Annotated[
+        str, typer.Option(help="rbf, poly, linear, laplacian: see kernelstream parts.")
+    ] = "rbf",
     gamma: Annotated[
         float | None, typer.Option(help="gamma of the kernel; by default 1 / features.")
     ] = None,
@@ -212,6 +214,22 @@ def info(
         width = max(map(len, found))
         for name, value in found.items():
             typer.echo(f"{name:<{width}}  {value}")
+
+
+@app.command()
+def parts(
+    markdown: Annotated[bool, typer.Option(help="Print a page of Markdown.")] = False,
+) -> None:
+    """List the parts that models are made of: kernels, losses, step sizes, budgets, ..."""
+    from kernelstream.cli.parts import as_markdown, rows
+
+    if markdown:
+        typer.echo(as_markdown())
+        return
+    widths = [max(len(row[i]) for row in rows()) for i in range(3)]
+    for *columns, text in rows():
+        cells = (cell.ljust(width) for cell, width in zip(columns, widths, strict=True))
+        typer.echo("  ".join([*cells, text]))
 
 
 @app.command()

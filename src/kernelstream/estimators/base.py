@@ -146,7 +146,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
                 f"predictor='averaged' with budget={parts.budget!r}: what a dropped point brought "
                 "to the average leaves with it, and predictions shrink to zero once many are "
                 "dropped. Use LeastLoss, Merge or None as budget.",
-                stacklevel=5,  # whoever calls partial_fit
+                stacklevel=4,  # whoever calls partial_fit
             )
         n_late = len(rows.new_outputs)
         n_outputs = 1 if labels is None else labels.n_outputs() - n_late

@@ -6,19 +6,29 @@ nothing of scikit-learn, and nothing of the names of labels.
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from kernelstream.compiled import as_argument, entry_point
-from kernelstream.expansion import AllChanges, StoredGram, Uncorrected, expansion_fields, scoring
-from kernelstream.intercepts import Intercept
+from kernelstream.expansion import AllChanges, scoring
 from kernelstream.kernels import Kernel
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
 from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS
+from kernelstream.learner.plan import (
+    Model,
+    Parts,
+    corrects_norms,
+    declaration_of,
+    first_slots,
+    keeps_nonzeros,
+    most_touched_of,
+    refuse_beyond,
+    rules_of,
+    sizes_of,
+)
 from kernelstream.learner.rows import (
     TOO_LARGE_A_STEP,
     BadRow,
@@ -31,7 +41,6 @@ from kernelstream.learner.state import (
     State,
     allocate,
     check_values,
-    drift_fields,
     first_outputs,
     n_bytes,
     only_nonzeros,
@@ -48,44 +57,12 @@ __all__ = [
     "READOUTS", "Machine", "Model", "Parts", "corrects_norms", "first_slots", "refuse_beyond",
 ]  # fmt: skip
 
-_FIRST_SLOTS = 256  # of a budget without limit, which then doubles
 _MANY_SLOTS = 1024  # of a dictionary without limit: beyond, the user is warned
-_MANY_OUTPUTS = 64  # from here on a point keeps only the coefficients that its row touched
 _PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of `scores`
 _SCORES_OF_A_TILE = 2**18
 
 # What predicts: the model as it is, the average of all models so far, or their vote.
 READOUTS = {"last": scoring.scores, "averaged": scoring.averaged, "voted": scoring.votes}
-
-
-class Model(NamedTuple):
-    """The rules of a machine's parts and its two weights. It never changes while learning."""
-
-    loss: Any
-    margin: Any
-    step_size: Any
-    update: Any
-    budget: Any
-    intercept: Any
-    regularization: float  # c in the papers: weight of half the squared norm of f
-    loss_weight: float  # C: weight of the loss
-
-
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """What a user chose, checked: public parts, and the loss as the rule that it is."""
-
-    kernel: Kernel
-    loss: Any
-    margin: Any
-    step_size: Any
-    update: Any
-    budget: Any
-    fit_intercept: bool
-    regularization: float
-    loss_weight: float
-    dated: bool = False  # whether it is known when each point came
-    averaged: bool = False  # whether the sum of all models is kept
 
 
 class Machine:
@@ -126,17 +103,17 @@ class Machine:
         n_slots: int | None = None,
     ):  # fmt: skip
         self.parts = parts
-        self.model = _rules(parts)
+        self.model = rules_of(parts)
         self.limit: int | None = parts.budget.limit()
         self.learns_from_streams = bool(parts.update.in_streams(parts.budget))
-        self._most_touched = _most_touched(parts)
+        self._most_touched = most_touched_of(parts)
         self._declared = tuple(
-            _declaration(parts, self.model, dtype, sparse, touched, stores_gram)
+            declaration_of(parts, self.model, dtype, sparse, touched, stores_gram)
             for touched in (False, True)
         )
         n_slots = first_slots(self.limit) if n_slots is None else n_slots
-        declared = self._declared[_keeps_nonzeros(self._most_touched, n_outputs)]
-        sizes = _sizes(self._most_touched, n_outputs, n_slots)
+        declared = self._declared[keeps_nonzeros(self._most_touched, n_outputs)]
+        sizes = sizes_of(self._most_touched, n_outputs, n_slots)
         kind: Any = SparseStore if sparse else DenseStore
         needed = n_bytes(declared, sizes) + kind.n_bytes(n_slots, n_features, dtype)
         refuse_beyond(max_bytes, needed, "the model")
@@ -182,11 +159,11 @@ class Machine:
     @property
     def declared(self) -> State:
         """What each array of the state spans, as its part declared it."""
-        return self._declared[_keeps_nonzeros(self._most_touched, self.n_outputs)]
+        return self._declared[keeps_nonzeros(self._most_touched, self.n_outputs)]
 
     def sizes(self, n_outputs: int | None = None, n_slots: int | None = None) -> dict[str, int]:
         """What the axes of the state's arrays stand for, now or with other numbers."""
-        return _sizes(
+        return sizes_of(
             self._most_touched,
             self.n_outputs if n_outputs is None else n_outputs,
             self.n_slots if n_slots is None else n_slots,
@@ -494,7 +471,7 @@ class Machine:
         each time.
         """
         n_old, wanted = self.n_outputs, self.n_outputs + n
-        if _keeps_nonzeros(self._most_touched, wanted) and self.declared is self._declared[0]:
+        if keeps_nonzeros(self._most_touched, wanted) and self.declared is self._declared[0]:
             self._keep_nonzeros(wanted)
             return
         # What undoes a block, or makes room for points, leaves a state that lies elsewhere.
@@ -631,93 +608,3 @@ def _taken(field: Field, shape: tuple[int, ...], n_points: int) -> tuple[slice, 
         slice(n_points if axis == "points" else size)
         for axis, size in zip(axes, shape, strict=True)
     )
-
-
-def _rules(parts: Parts) -> Model:
-    parts.step_size.check_use(
-        parts.fit_intercept and parts.update.has_intercept_step, parts.margin.has_step_size()
-    )
-    step_rule = parts.step_size.to_rule()
-    return Model(
-        loss=parts.loss,
-        margin=parts.margin.to_rule(step_rule.initial),
-        step_size=step_rule,
-        update=parts.update.to_rule(),
-        budget=parts.budget.to_rule(),
-        intercept=Intercept(parts.fit_intercept, step_rule.initial).to_rule(),
-        regularization=float(parts.regularization),
-        loss_weight=float(parts.loss_weight),
-    )
-
-
-def _declaration(
-    parts: Parts, model: Model, dtype: np.dtype, is_sparse: bool, touched: bool, stores_gram: bool
-) -> State:
-    """What each part remembers."""
-    first_step = model.step_size.initial
-    gram: Any = Uncorrected()
-    if stores_gram and corrects_norms(parts, model):
-        gram = StoredGram(Field(("points", "points"), 0.0, dtype))
-    return State(
-        expansion=expansion_fields(
-            model.step_size.is_traced(), touched, parts.dated, parts.averaged
-        ),
-        step_size=parts.step_size.state(),
-        margin=parts.margin.state(first_step),
-        intercept=Intercept(parts.fit_intercept, first_step).state(),
-        budget=parts.budget.state(),
-        update=parts.update.state(model.margin.initial, not is_sparse and parts.kernel.compiles()),
-        gram=gram,
-        drift=drift_fields(first_step),
-    )
-
-
-def first_slots(limit: int | None, n_points: int = 0) -> int:
-    """How many points a model has room for as it begins with n points; `limit` is its budget's."""
-    if limit is not None:
-        return limit
-    return _FIRST_SLOTS if n_points <= _FIRST_SLOTS else max(n_points, 2 * _FIRST_SLOTS)
-
-
-def refuse_beyond(max_bytes: int | None, needed: int, what: str) -> None:
-    """Refuse to take more memory than is allowed, before any is taken."""
-    if max_bytes is not None and needed > max_bytes:
-        raise MemoryError(
-            f"{what} would take {needed:,} bytes; max_bytes is {max_bytes:,}. If you trust where "
-            "it comes from, allow more."
-        )
-
-
-def corrects_norms(parts: Parts, model: Model) -> bool:
-    """Whether ||f||^2 and <f, v> are kept true when a point is dropped.
-
-    They enter by the update itself, which forgets nothing; or multiplied by c, where the step size
-    keeps a trace, which forgets by its decay. Budgets that project keep them true anyway.
-    """
-    if parts.budget.projects:
-        return False
-    if parts.update.uses_norm:
-        return bool(parts.budget.keeps_gram(1.0))
-    if not model.step_size.is_traced() or model.regularization == 0.0:
-        return False
-    return bool(parts.budget.keeps_gram(float(model.step_size.trace_decay())))
-
-
-def _most_touched(parts: Parts) -> int | None:
-    """How many outputs a row can touch; None where it may be all, or where more may follow."""
-    if parts.update.touches_all() or parts.budget.projects:
-        return None
-    n = int(parts.loss.n_touched())
-    return None if n < 0 else n
-
-
-def _keeps_nonzeros(most_touched: int | None, n_outputs: int) -> bool:
-    """Whether a point keeps only the coefficients that its row touched: where that pays."""
-    return most_touched is not None and n_outputs >= _MANY_OUTPUTS and 4 * most_touched <= n_outputs
-
-
-def _sizes(most_touched: int | None, n_outputs: int, n_slots: int) -> dict[str, int]:
-    lines = n_outputs
-    if most_touched is not None and _keeps_nonzeros(most_touched, n_outputs):
-        lines = most_touched
-    return {"outputs": n_outputs, "points": n_slots, "lines": lines}

@@ -1,0 +1,45 @@
+"""The parts that there are, as a table."""
+
+from kernelstream import budgets, kernels, label_kernels, losses, margins, step_sizes, updates
+from kernelstream.parts import Entry, all_parts
+
+__all__ = ["as_markdown", "rows"]
+
+_KINDS = {
+    "kernel": (kernels, "how alike are two inputs?"),
+    "label_structure": (label_kernels, "how alike are two labels, how far apart?"),
+    "loss": (losses, "how wrong is this score, which way is better?"),
+    "margin": (margins, "how much is enough?"),
+    "step_size": (step_sizes, "how far to go?"),
+    "update": (updates, "how does a gradient become coefficients?"),
+    "budget": (budgets, "which points stay?"),
+}
+
+
+def rows() -> list[tuple[str, str, str, str]]:
+    """Of every part: its kind, its class, the names by which it is found, and what it is."""
+    found = []
+    for kind in _KINDS:
+        for entry in sorted(all_parts(kind), key=lambda entry: entry.cls.__name__):
+            found.append((kind, entry.cls.__name__, ", ".join(entry.names), _summary(entry)))
+    return found
+
+
+def _summary(entry: Entry) -> str:
+    """The first paragraph of a class's docstring, on one line."""
+    return " ".join((entry.cls.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+def as_markdown() -> str:
+    """The same as a page."""
+    lines = ["# The parts", "", "Written by `kernelstream parts --markdown` from the registry.", ""]
+    for kind, (package, question) in _KINDS.items():
+        lines += [f"## {kind.replace('_', ' ').capitalize()}: {question}", "",
+                  f"In `{package.__name__}`.", "", "| class | name | what it is |",
+                  "|---|---|---|"]  # fmt: skip
+        own = [row for row in rows() if row[0] == kind]
+        for _, name, names, text in own:
+            escaped = text.replace("|", "\\|")
+            lines.append(f"| `{name}` | {names} | {escaped} |")
+        lines.append("")
+    return "\n".join(lines)

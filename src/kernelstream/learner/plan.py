@@ -1,0 +1,150 @@
+"""What a machine is made of: its parts, their rules, what they remember, and how large that is."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.expansion import StoredGram, Uncorrected, expansion_fields
+from kernelstream.intercepts import Intercept
+from kernelstream.kernels import Kernel
+from kernelstream.learner.state import State, drift_fields
+from kernelstream.parts import Field
+
+__all__ = [
+    "Model",
+    "Parts",
+    "corrects_norms",
+    "declaration_of",
+    "first_slots",
+    "keeps_nonzeros",
+    "most_touched_of",
+    "refuse_beyond",
+    "rules_of",
+    "sizes_of",
+]
+
+_FIRST_SLOTS = 256  # of a budget without limit, which then doubles
+_MANY_OUTPUTS = 64  # from here on a point keeps only the coefficients that its row touched
+
+
+class Model(NamedTuple):
+    """The rules of a machine's parts and its two weights. It never changes while learning."""
+
+    loss: Any
+    margin: Any
+    step_size: Any
+    update: Any
+    budget: Any
+    intercept: Any
+    regularization: float  # c in the papers: weight of half the squared norm of f
+    loss_weight: float  # C: weight of the loss
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What a user chose, checked: public parts, and the loss as the rule that it is."""
+
+    kernel: Kernel
+    loss: Any
+    margin: Any
+    step_size: Any
+    update: Any
+    budget: Any
+    fit_intercept: bool
+    regularization: float
+    loss_weight: float
+    dated: bool = False  # whether it is known when each point came
+    averaged: bool = False  # whether the sum of all models is kept
+
+
+def rules_of(parts: Parts) -> Model:
+    """The compiled rules of the parts."""
+    parts.step_size.check_use(
+        parts.fit_intercept and parts.update.has_intercept_step, parts.margin.has_step_size()
+    )
+    step_rule = parts.step_size.to_rule()
+    return Model(
+        loss=parts.loss,
+        margin=parts.margin.to_rule(step_rule.initial),
+        step_size=step_rule,
+        update=parts.update.to_rule(),
+        budget=parts.budget.to_rule(),
+        intercept=Intercept(parts.fit_intercept, step_rule.initial).to_rule(),
+        regularization=float(parts.regularization),
+        loss_weight=float(parts.loss_weight),
+    )
+
+
+def declaration_of(
+    parts: Parts, model: Model, dtype: np.dtype, is_sparse: bool, touched: bool, stores_gram: bool
+) -> State:
+    """What each part remembers."""
+    first_step = model.step_size.initial
+    gram: Any = Uncorrected()
+    if stores_gram and corrects_norms(parts, model):
+        gram = StoredGram(Field(("points", "points"), 0.0, dtype))
+    return State(
+        expansion=expansion_fields(
+            model.step_size.is_traced(), touched, parts.dated, parts.averaged
+        ),
+        step_size=parts.step_size.state(),
+        margin=parts.margin.state(first_step),
+        intercept=Intercept(parts.fit_intercept, first_step).state(),
+        budget=parts.budget.state(),
+        update=parts.update.state(model.margin.initial, not is_sparse and parts.kernel.compiles()),
+        gram=gram,
+        drift=drift_fields(first_step),
+    )
+
+
+def first_slots(limit: int | None, n_points: int = 0) -> int:
+    """How many points a model has room for as it begins with n points; `limit` is its budget's."""
+    if limit is not None:
+        return limit
+    return _FIRST_SLOTS if n_points <= _FIRST_SLOTS else max(n_points, 2 * _FIRST_SLOTS)
+
+
+def refuse_beyond(max_bytes: int | None, needed: int, what: str) -> None:
+    """Refuse to take more memory than is allowed, before any is taken."""
+    if max_bytes is not None and needed > max_bytes:
+        raise MemoryError(
+            f"{what} would take {needed:,} bytes; max_bytes is {max_bytes:,}. If you trust where "
+            "it comes from, allow more."
+        )
+
+
+def corrects_norms(parts: Parts, model: Model) -> bool:
+    """Whether ||f||^2 and <f, v> are kept true when a point is dropped.
+
+    They enter by the update itself, which forgets nothing; or multiplied by c, where the step size
+    keeps a trace, which forgets by its decay. Budgets that project keep them true anyway.
+    """
+    if parts.budget.projects:
+        return False
+    if parts.update.uses_norm:
+        return bool(parts.budget.keeps_gram(1.0))
+    if not model.step_size.is_traced() or model.regularization == 0.0:
+        return False
+    return bool(parts.budget.keeps_gram(float(model.step_size.trace_decay())))
+
+
+def most_touched_of(parts: Parts) -> int | None:
+    """How many outputs a row can touch; None where it may be all, or where more may follow."""
+    if parts.update.touches_all() or parts.budget.projects:
+        return None
+    n = int(parts.loss.n_touched())
+    return None if n < 0 else n
+
+
+def keeps_nonzeros(most_touched: int | None, n_outputs: int) -> bool:
+    """Whether a point keeps only the coefficients that its row touched: where that pays."""
+    return most_touched is not None and n_outputs >= _MANY_OUTPUTS and 4 * most_touched <= n_outputs
+
+
+def sizes_of(most_touched: int | None, n_outputs: int, n_slots: int) -> dict[str, int]:
+    """What the axes of the arrays of a state stand for."""
+    lines = n_outputs
+    if most_touched is not None and keeps_nonzeros(most_touched, n_outputs):
+        lines = most_touched
+    return {"outputs": n_outputs, "points": n_slots, "lines": lines}
