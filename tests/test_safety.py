@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
+from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.step_sizes import SMD, Constant, SqrtDecay
 
 LOSSES = {
@@ -41,7 +42,7 @@ def test_accepted_rows_never_produce_nan(task, loss, seed, step, scale, c, kerne
     for start in range(0, 40, 8):
         rows = slice(start, start + 8)
         try:
-            trails, _ = model._partial_fit(X[rows], y[rows])
+            trails, _ = model.learn_block(X[rows], y[rows])
         except ks.BadRow:
             continue
         numbers = [model.dual_coef_, model.support_vectors_, model.step_size_, model.margin_]
@@ -49,8 +50,8 @@ def test_accepted_rows_never_produce_nan(task, loss, seed, step, scale, c, kerne
         assert model.step_size_ > 0
         assert all((trail.eta * c < 1).all() for trail in trails)
         assert np.isfinite(model.predict(X)).all()
-    state = model.machine_.state if model.__sklearn_is_fitted__() else []
-    assert all(np.isfinite(array).all() for record in state for array in record)
+    state = model.machine_.state if model.__sklearn_is_fitted__() else ()
+    assert all(np.isfinite(array).all() for _, array in state_arrays(state))
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
@@ -128,6 +129,5 @@ def test_memory_and_work_stay_flat_over_a_million_rows():
     assert model.n_seen_ == 51 * 20_000
     assert model.n_support_ == 32
     assert grown < 20_000  # kilobytes
-    arrays = [array for record in model.machine_.state for array in record]
-    assert sum(array.nbytes for array in arrays) < 10_000
+    assert sum(array.nbytes for _, array in state_arrays(model.machine_.state)) < 10_000
     assert np.isfinite(model.dual_coef_).all()

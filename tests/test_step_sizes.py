@@ -7,6 +7,7 @@ import pytest
 
 import kernelstream as ks
 from kernelstream.learner.reference import Reference
+from kernelstream.learner.state import arrays
 from kernelstream.margins import Nu
 from kernelstream.step_sizes import SMD, Constant, SqrtDecay
 from kernelstream.updates import Explicit, Implicit
@@ -253,14 +254,14 @@ def test_without_a_cap_a_step_that_cannot_be_represented_is_still_a_bad_row(scal
     model.partial_fit(scale * X[:1], y[:1])
     refused = None
     for row in zip(scale * X, y, strict=True):
-        before = [array.copy() for record in model.machine_.state for array in record]
+        before = [array.copy() for _, array in arrays(model.machine_.state)]
         try:
             model.learn_one(*row)
         except ks.BadRow as error:
             refused = error
             break
     assert "too large to be represented" in str(refused)
-    after = [array for record in model.machine_.state for array in record]
+    after = [array for _, array in arrays(model.machine_.state)]
     for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old, new)
     assert all(np.abs(array).max(initial=0) < 1e125 for array in after)

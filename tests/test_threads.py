@@ -148,9 +148,9 @@ def test_readers_see_a_model_between_rows_that_are_learned_one_by_one():
 class Diary(ks.KernelClassifier):
     """A classifier that notes the order in which blocks were learned."""
 
-    def _learn_block(self, X, y, *rest):
+    def _checked(self, X, y, *rest):
         self.__dict__.setdefault("_diary", []).append(int(X[0, 0]))
-        return super()._learn_block(X[:, 1:], y, *rest)
+        return super()._checked(X[:, 1:], y, *rest)
 
 
 @pytest.mark.parametrize("budget", [32, None], ids=str)

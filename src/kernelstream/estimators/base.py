@@ -136,7 +136,6 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         """A machine that has learned nothing."""
         X, labels = rows.X, rows.labels
         is_sparse, single = sparse.issparse(X), labels is None or labels.single_output
-        self.skips_bad_rows()  # checks the parameter
         kernel = kernel_of(self, X.shape[1], X if whole_data else None)
         parts = parts_of(self, kernel, single, is_sparse)
         refuse_unused(self)

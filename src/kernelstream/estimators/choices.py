@@ -48,6 +48,7 @@ def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
 
 def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = False) -> Parts:
     """Check every parameter of a model and make the parts."""
+    model.skips_bad_rows()  # checks `on_bad_row`
     structure = model.structure()
     entry = losses.find(
         model.task,
