@@ -377,9 +377,11 @@ class Machine:
         if not self._undo.is_open:
             return False
         self.store.undo()
+        declared = self.declared
         self.state, self.store.n_slots = self._undo.roll_back()
         self.store.end()
-        self.scratch.pop("learn", None)  # a state that had grown may have been of another type
+        if self.declared is not declared:
+            self.scratch.pop("learn", None)  # which was compiled for the other kind of expansion
         return True
 
     def copy(self) -> "Machine":
