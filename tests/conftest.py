@@ -8,8 +8,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import kernelstream as ks
+from kernelstream import losses
 from kernelstream.fleet import records
 from kernelstream.learner import machine
+from kernelstream.parts import registry
 
 settings.register_profile(
     "default", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow],
@@ -17,6 +19,17 @@ settings.register_profile(
 )  # fmt: skip
 settings.register_profile("nightly", settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture
+def own_registry():
+    """Parts that a test registers are forgotten after it."""
+    registries = registry._ENTRIES, losses.registry._ENTRIES
+    before = [dict(entries) for entries in registries]
+    yield
+    for entries, old in zip(registries, before, strict=True):
+        entries.clear()
+        entries.update(old)
 
 
 @pytest.fixture

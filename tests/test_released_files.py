@@ -72,6 +72,7 @@ def write():  # pragma: no cover
         (FOLDER / f"v{FORMAT_VERSION}-{name}.json").write_text(json.dumps(said(model)))
 
 
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("v*.ks")), ids=lambda path: path.stem)
 def test_it_can_be_read_and_says_the_same(path):
     model = ks.load(path)
@@ -82,6 +83,7 @@ def test_it_can_be_read_and_says_the_same(path):
     assert model.n_seen_ == 82
 
 
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("fleet-*.ks")), ids=lambda path: path.stem)
 def test_a_fleet_can_be_read_and_says_the_same(path):
     fleet = ks.load(path)

@@ -1,9 +1,6 @@
 """The public path of `kernelstream.files.checkpoints`."""
 
-from kernelstream.files.checkpoints import (
-    Checkpointer,
-)
+from kernelstream.files import checkpoints as _home
+from kernelstream.files.checkpoints import *  # noqa: F403
 
-__all__ = [
-    "Checkpointer",
-]
+__all__ = _home.__all__

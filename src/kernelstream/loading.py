@@ -1,11 +1,6 @@
 """The public path of `kernelstream.files.loading`."""
 
-from kernelstream.files.loading import (
-    load,
-    load_with_header,
-)
+from kernelstream.files import loading as _home
+from kernelstream.files.loading import *  # noqa: F403
 
-__all__ = [
-    "load",
-    "load_with_header",
-]
+__all__ = _home.__all__

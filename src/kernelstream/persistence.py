@@ -1,25 +1,6 @@
 """The public path of `kernelstream.files.bytes`."""
 
-from kernelstream.files.bytes import (
-    FORMAT_VERSION,
-    FileError,
-    beside,
-    from_bytes,
-    read,
-    read_header,
-    strange_headers,
-    to_bytes,
-    write,
-)
+from kernelstream.files import bytes as _home
+from kernelstream.files.bytes import *  # noqa: F403
 
-__all__ = [
-    "FORMAT_VERSION",
-    "FileError",
-    "beside",
-    "from_bytes",
-    "read",
-    "read_header",
-    "strange_headers",
-    "to_bytes",
-    "write",
-]
+__all__ = _home.__all__

@@ -63,7 +63,7 @@ def test_warnings_are_one_line_and_remarks_are_for_terminals():
         "docs/learners.md",
     ],
 )
-def test_python_in_the_documents_runs(name, tmp_path, monkeypatch):
+def test_python_in_the_documents_runs(name, tmp_path, monkeypatch, own_registry):
     """Every ```python block of the document, one after the other."""
     text = (Path(__file__).parents[2] / name).read_text()
     blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
-from kernelstream import losses
 from kernelstream.budgets import Budget
 from kernelstream.budgets.base import BudgetRule
 from kernelstream.estimators.files import from_bytes
@@ -164,9 +163,8 @@ class Growing(Margin):
 
 
 @pytest.fixture(autouse=True)
-def registered():
+def registered(own_registry):
     """Each part under its decorator, for as long as a test runs."""
-    before = dict(registry._ENTRIES), dict(losses.registry._ENTRIES)
     loss(
         "squared_hinge", "classification", single_output=True, accepts_nu=False,
         accepts_implicit=False,
@@ -176,10 +174,6 @@ def registered():
     part("update", "sign")(SignStep)
     part("budget")(ChanceOut)
     part("margin")(Growing)
-    yield
-    for entries, old in zip((registry._ENTRIES, losses.registry._ENTRIES), before, strict=True):
-        entries.clear()
-        entries.update(old)
 
 
 CHOICES = {

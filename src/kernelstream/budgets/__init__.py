@@ -19,8 +19,9 @@ from typing import Any
 from kernelstream.budgets.base import Budget
 from kernelstream.budgets.independent import Independent
 from kernelstream.budgets.least_loss import LeastLoss
-from kernelstream.budgets.merging import Merge
+from kernelstream.budgets.merging import Merge, best_share, cost_of_merging, first_share
 from kernelstream.budgets.oldest_out import OldestOut
+from kernelstream.budgets.projection import grow_inverse, refine, remainder
 from kernelstream.budgets.smallest_out import SmallestOut
 from kernelstream.budgets.unbounded import Unbounded
 from kernelstream.parts import discover, integer_at_least
@@ -34,6 +35,12 @@ __all__ = [
     "SmallestOut",
     "Unbounded",
     "as_budget",
+    "best_share",
+    "cost_of_merging",
+    "first_share",
+    "grow_inverse",
+    "refine",
+    "remainder",
 ]
 
 discover(__name__, __path__)
