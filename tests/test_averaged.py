@@ -79,7 +79,11 @@ COMPILED = [
 ]
 
 
-@pytest.mark.parametrize("combination", COMPILED, ids=str)
+@pytest.mark.parametrize(
+    "combination",
+    [*COMPILED[:2], *(pytest.param(c, marks=pytest.mark.nightly) for c in COMPILED[2:])],
+    ids=str,
+)
 def test_compiled_it_is_the_mean_of_all_models(combination):
     X, y, weight = problem(combination, 400, seed=5)
     n_outputs, parts = combination.n_outputs, combination.parts()
@@ -219,6 +223,7 @@ def test_a_late_class_was_zero_before():
     np.testing.assert_allclose(model.label_scores(TEST), total / 150, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.nightly
 def test_averages_pay_where_steps_stay_large():
     """A constant step on noisy rows: the last model jitters, the average does not."""
     random = np.random.default_rng(0)

@@ -28,13 +28,7 @@ def by_hand(model, X, y):
 
 @pytest.mark.parametrize(("preset", "task"), IN_STREAMS)
 def test_it_is_the_loop_by_hand(preset, task, request):
-    if preset not in (
-        "svmd",
-        "pa",
-        "sog-svr",
-        "sog-svc",
-        "lasvm",
-    ):  # the compiled code that others need too
+    if preset not in ("svmd", "sog-svr", "lasvm"):  # the compiled code that others need too
         request.getfixturevalue("without_compiler")
     y = TARGETS[task]
     new = lambda: ks.make(preset, task, gamma=0.001, budget=60)  # noqa: E731

@@ -24,7 +24,13 @@ def quickly(name):
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("name", names())
+LONG = ("silk-mnist", "ilk-drift")  # half a minute each, mostly to compile
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.nightly) if n in LONG else n for n in names()],
+)
 def test_every_experiment_runs_and_leaves_its_files(name, tmp_path, request):
     if name == "silk-video":  # few pixels, and three fleets to compile
         request.getfixturevalue("without_compiler")
