@@ -35,10 +35,12 @@ def by_output(expansion: Expansion, function: int, n_outputs: int) -> np.ndarray
 
 def scores(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:
     """The scores f(x) + b of a block k(points, rows), in float64, of shape (rows, outputs)."""
-    n = len(block)
-    result = expansion.outputs.scores_of(
-        expansion.scale[0] * expansion.coef[:, 0, :n], block, len(b)
-    )
+    p, raw = expansion.scale[0], expansion.coef[:, 0, : len(block)]
+    if block.dtype == np.float64:
+        result = expansion.outputs.scores_of(raw, block, len(b))
+        result *= p
+    else:  # raw numbers may lie outside the range of float32
+        result = expansion.outputs.scores_of(p * raw, block, len(b))
     result += b
     return result
 

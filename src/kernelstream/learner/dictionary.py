@@ -19,6 +19,7 @@ from numba.extending import register_jitable
 from kernelstream.budgets.projection import grow_inverse, refine, remainder
 from kernelstream.compiled import compiled
 from kernelstream.learner.learn import LARGEST_NORM2
+from kernelstream.learner.views import unowned
 from kernelstream.parts import SLACK
 
 __all__ = ["learn_dictionary", "new_dictionary_work"]
@@ -78,6 +79,7 @@ def learn_dictionary(model, state, tile, trail, work, writer):
 
     The rows that became points are written into their slots.
     """
+    state, tile, trail, work, writer = unowned((state, tile, trail, work, writer))
     tile.changes.mark_all()
     expansion, budget, dual, update = state.expansion, state.budget, state.update, model.update
     n_rows, n = tile.raw.shape[1], expansion.n_points[0]
