@@ -145,6 +145,26 @@ def test_readers_see_a_model_between_rows_that_are_learned_one_by_one():
     np.testing.assert_allclose(scores_of(model), allowed[-1], rtol=1e-9, atol=1e-9)
 
 
+def test_readers_see_the_model_before_or_after_a_fit():
+    """Also where the new model has other labels than the one before."""
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    fits = [(slice(0, 600), y + 10), (slice(600, 1800), y + 20), (slice(0, 300), y + 30)]
+
+    def learn(model, which):
+        rows, labels = fits[which]
+        model.fit(X[rows], labels[rows])
+
+    def read(model):
+        return np.append(model.predict(PROBE), model.predict_one(PROBE[0]))
+
+    new = lambda: ks.KernelClassifier(gamma=0.5, budget=64, on_bad_row="skip")  # noqa: E731
+    allowed = [a[:-1] for a in answers_after_each_block(new(), learn, read, [0, 1, 2])]
+    model = new()
+    learn(model, 0)
+    seen = read_while_learning(model, learn, read, [1, 2, 0] * 20, seconds=2.0)
+    assert_each_is_one_of([answer[:-1] for answer in seen], allowed)
+
+
 class Diary(ks.KernelClassifier):
     """A classifier that notes the order in which blocks were learned."""
 

@@ -264,3 +264,16 @@ def test_a_kernel_function_that_fails_leaves_the_model_as_it_was():
             model.partial_fit(X, Y["regressor"])
         np.testing.assert_array_equal(model.dual_coef_, alpha)
         assert model.n_seen_ == 60
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_a_kernel_function_that_fails_late_in_a_block_blames_a_row_of_that_tile():
+    def kernel(A, B):
+        return np.where(A[:, :1] + B[:, 0] > 50, np.nan, A @ B.T)
+
+    rows, targets = np.tile(X, (2, 1)), np.tile(Y["regressor"], 2)
+    rows[100, 0] = 100.0
+    model = ks.KernelRegressor(kernel=kernel, budget=20)
+    with pytest.raises(ks.BadRow, match="not finite") as caught:
+        model.partial_fit(rows, targets)
+    assert 96 <= caught.value.row <= 100  # tiles have 32 rows here

@@ -64,10 +64,9 @@ class BadRowPolicy:
         """How long a row must be, if that is known."""
         return None
 
-    def _sifted(self, X: Any, y: Any, sample_weight: Any, known: bool = True) -> Sifted:
-        """The rows that look sound; `known`: they must fit what was learned."""
-        width = self._row_width() if known else None
-        return Sifted(X, y, sample_weight, width, self.target_check())
+    def _sifted(self, X: Any, y: Any, sample_weight: Any) -> Sifted:
+        """The rows that look sound, and fit what was learned."""
+        return Sifted(X, y, sample_weight, self._row_width(), self.target_check())
 
     def _skipped_so_far(self) -> dict[str, int]:
         """How many rows were left out, by reason."""

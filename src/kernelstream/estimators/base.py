@@ -145,7 +145,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
                 f"predictor='averaged' with budget={parts.budget!r}: what a dropped point brought "
                 "to the average leaves with it, and predictions shrink to zero once many are "
                 "dropped. Use LeastLoss, Merge or None as budget.",
-                stacklevel=4,  # whoever calls partial_fit
+                stacklevel=5 if whole_data else 4,  # whoever calls fit, or partial_fit
             )
         n_late = len(rows.new_outputs)
         n_outputs = 1 if labels is None else labels.n_outputs() - n_late
@@ -246,37 +246,43 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
                 raise
 
     def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """`fit`, which leaves everything as it was if it fails."""
+        """`fit` on a model that has learned nothing; then this one becomes it, in one step.
+
+        So others read the model as it was until then, and nothing has changed if it fails.
+        """
         with self._turn:
-            before = dict(self.__dict__)
-            sifted = None
-            if self.skips_bad_rows():
-                sifted = self._sifted(X, y, sample_weight, known=False)
-            while True:
-                for name in ("_knowledge", "_skipped", "_watch", "n_passes_"):
-                    self.__dict__.pop(name, None)
-                if sifted is not None:
-                    if not sifted.kept.size:
-                        self._restore(before)
-                        raise ValueError("no row of X can be learned: there is nothing to fit.")
-                    X, y, sample_weight = sifted.sound()
-                try:
-                    rows = self._checked(X, y, None, sample_weight, whole_data=True)
-                    machine = self._new_machine(rows, whole_data=True)
-                    n_passes = self._learn_epochs(machine, rows)
-                except BaseException as error:
-                    self._restore(before)
-                    if sifted is None or not isinstance(error, BadRow):
-                        raise
-                    sifted.leave_out(error)
-                    continue
-                if n_passes is not None:
-                    self.n_passes_ = n_passes
-                self._knowledge = Learned(machine, rows.labels)
-                self._check_learned(rows, machine.n_seen, whole_data=True)
-                if sifted is not None:
-                    self._report(sifted.bad)
-                return self
+            draft = object.__new__(type(self))
+            forgotten = ("_knowledge", "_skipped", "_watch", "n_passes_")
+            draft.__dict__.update({k: v for k, v in self.__dict__.items() if k not in forgotten})
+            draft.learn_all(X, y, sample_weight)
+            self._restore(draft.__dict__)
+        return self
+
+    def learn_all(self, X: Any, y: Any, sample_weight: Any) -> None:
+        """Learn all of X in the passes of `fit`, as a model that has learned nothing."""
+        sifted = None
+        if self.skips_bad_rows():
+            sifted = self._sifted(X, y, sample_weight)
+        while True:
+            if sifted is not None:
+                if not sifted.kept.size:
+                    raise ValueError("no row of X can be learned: there is nothing to fit.")
+                X, y, sample_weight = sifted.sound()
+            try:
+                rows = self._checked(X, y, None, sample_weight, whole_data=True)
+                machine = self._new_machine(rows, whole_data=True)
+                n_passes = self._learn_epochs(machine, rows)
+                break
+            except BadRow as refused:
+                if sifted is None:
+                    raise
+                sifted.leave_out(refused)
+        if n_passes is not None:
+            self.n_passes_ = n_passes
+        self._knowledge = Learned(machine, rows.labels)
+        self._check_learned(rows, machine.n_seen, whole_data=True)
+        if sifted is not None:
+            self._report(sifted.bad)
 
     def _learn_epochs(self, machine: Machine, rows: Rows) -> int | None:
         """All the passes of `fit`; how many there were, where a solver decides."""
@@ -331,7 +337,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
                 f"{violation:.3g}: scale the rows, or give a smaller C or a tolerance above "
                 f"{tolerance!r}.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
     def _refuse_stream(self) -> None:
@@ -353,8 +359,8 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         with self._turn:
             machine = self.machine_.copy()
             machine.widen(integer_at_least("n_features", n_features, 1))
-            self.n_features_in_ = n_features
-            self._knowledge = self._known()._replace(machine=machine)
+            learned = self._known()._replace(machine=machine)
+            self.__dict__.update(n_features_in_=n_features, _knowledge=learned)  # in one step
 
     # --- one row at a time -----------------------------------------------------------------------
 
@@ -432,11 +438,15 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
     def _read_one(self, x: Any) -> tuple[np.ndarray, Learned]:
         """The scores of one row, of shape (outputs,), and what had been learned at that moment."""
         learned = self._known()
-        row = self._row(x)
         with learned.machine.gate:
-            if self.predictor == "last":
-                return learned.machine.score_row(row), learned
-            return learned.machine.scores(row, self.readout())[0], learned
+            return self._score_one(learned.machine, x), learned
+
+    def _score_one(self, machine: Machine, x: Any) -> np.ndarray:
+        """The scores of one row by a machine in whose gate the caller is."""
+        row = self._row(x)
+        if self.predictor == "last":
+            return machine.score_row(row)
+        return machine.scores(row, self.readout())[0]
 
     @property
     def loss_watch(self) -> LossWatch:

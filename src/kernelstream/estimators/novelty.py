@@ -224,8 +224,8 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         int
         """
         machine = self.machine_
-        with machine.gate:  # in which a reader may read again
-            return 1 if self._read_one(x)[0][0] >= self._threshold(machine) else -1
+        with machine.gate:  # score and threshold of the same moment
+            return 1 if self._score_one(machine, x)[0] >= self._threshold(machine) else -1
 
     def _threshold(self, machine: Machine) -> float:
         if self.predictor == "averaged":

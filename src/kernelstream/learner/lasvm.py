@@ -422,6 +422,8 @@ def learn_active(
     # rows are numbered in the order of the stream, those without weight left out
     row = state.expansion.n_seen[0] + np.cumsum(weight > 0) - 1
     done = _learn_some(machine, X, x, y, weight, row, seen)
+    if done < n:
+        return done
     trail.slot[:], trail.partner[:], trail.share[:] = -1, -1, 0.0
     if trail.scores.size:
         trail.scores[:] = seen.scores

@@ -267,9 +267,12 @@ class Machine:
                 self.make_room(stop - start)
                 rows, of_trail = slice(start, stop), slice(start - begin, stop - begin)
                 own = Trail(*(column[of_trail] for column in trail))
-                done = loop(self, X[rows], x[rows], y[rows], weight[rows], own)
-                if done < stop - start:
-                    raise BadRow(start + done, TOO_LARGE_A_STEP)
+                try:
+                    done = loop(self, X[rows], x[rows], y[rows], weight[rows], own)
+                    if done < stop - start:
+                        raise BadRow(done, TOO_LARGE_A_STEP)
+                except BadRow as bad:  # which counted from the beginning of the tile
+                    raise BadRow(start + bad.row, bad.reason) from None
                 start = stop
             trails.append(trail)
         return trails

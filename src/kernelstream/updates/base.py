@@ -90,7 +90,6 @@ class Update(Part):
     keeps_coefficients = False  # whether old ones stay as they are, without regularization
     finishes = False  # has something left to do after a stream, which `finish` does
     keeps_sum = True  # whether the sum of all models can be kept: old coefficients only shrink
-    fits_targets = False  # whether it minimizes squared errors, so that covariances are known
 
     def touches_all(self) -> bool:
         """Whether a row may give a coefficient to outputs that the loss's gradient leaves alone."""

@@ -315,7 +315,6 @@ class Dual(Update):
     loop = "dictionary"
     intercept_in_kernel = True
     keeps_sum = False
-    fits_targets = True
 
     def __init__(
         self, direction: str = "newton", step: float | None = None, box: float | None = None
