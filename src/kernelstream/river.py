@@ -219,7 +219,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
     def __init__(
         self, kernel: Any = "rbf", gamma: float | None = None, loss: str = "hinge",
         label_structure: Any = None, margin: Any = 1.0, nu: float | None = None,
-        step_size: Any = "smd", update: Any = "explicit", budget: Any = 512, C: float = 1.0,
+        step_size: Any = "smd", update: Any = "explicit", budget: Any = "auto", C: float = 1.0,
         regularization: float | None = None, fit_intercept: bool = False, predictor: str = "last",
         on_bad_row: Any = "raise",
     ):  # fmt: skip
@@ -302,7 +302,7 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
     def __init__(
         self, kernel: Any = "rbf", gamma: float | None = None, loss: str = "squared_error",
         margin: Any = 1.0, nu: float | None = None, step_size: Any = "smd",
-        update: Any = "explicit", budget: Any = 512, C: float = 1.0,
+        update: Any = "explicit", budget: Any = "auto", C: float = 1.0,
         regularization: float | None = None, fit_intercept: bool = False,
         on_bad_row: Any = "raise",
     ):  # fmt: skip
@@ -359,7 +359,7 @@ class NoveltyDetector(_Adapter, base.AnomalyDetector):
 
     def __init__(
         self, kernel: Any = "rbf", gamma: float | None = None, nu: float = 0.05,
-        step_size: Any = "smd", update: Any = "explicit", budget: Any = 512, C: float = 1.0,
+        step_size: Any = "smd", update: Any = "explicit", budget: Any = "auto", C: float = 1.0,
         regularization: float | None = None, on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel

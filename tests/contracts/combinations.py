@@ -69,9 +69,16 @@ def _complete(choices, kind, is_wanted=lambda made: True):
 
 
 _complete(KERNELS, "kernel", lambda made: not isinstance(made.gamma, str))
+EXPLICIT = {  # kernels with explicit features
+    "linear": kernels.Linear(),
+    "homogenized": kernels.Homogenized(kernels.Linear(), 0.5),
+    "normalized": kernels.Normalized(kernels.Homogenized(kernels.Linear(), 1.0)),
+    "fourier": kernels.RandomFourier(6, gamma=0.5),
+    "landmarks": kernels.Nystroem(kernels.RBF(0.5), np.random.default_rng(5).normal(size=(7, 3))),
+}
 _complete(MARGINS, "margin", lambda made: made.adapts)
 _complete(STEP_SIZES, "step_size", lambda made: made.initial is not None)
-_complete(BUDGETS, "budget")
+_complete(BUDGETS, "budget", lambda made: not made.is_folded)  # which test_folded.py compares
 _complete(
     UPDATES, "update",
     lambda made: made.loop == "expansion" and made.own_margin(True) is None
@@ -99,8 +106,9 @@ class Combination:
 
     def parts(self):
         return Parts(
-            kernel=KERNELS[self.kernel], loss=LOSSES[self.loss].rule, margin=MARGINS[self.margin],
-            step_size=STEP_SIZES[self.step_size], update=UPDATES[self.update],
+            kernel={**KERNELS, **EXPLICIT}[self.kernel], loss=LOSSES[self.loss].rule,
+            margin=MARGINS[self.margin], step_size=STEP_SIZES[self.step_size],
+            update=UPDATES[self.update],
             budget=BUDGETS[self.budget], fit_intercept=self.intercept,
             regularization=self.regularization, loss_weight=self.loss_weight,
         )  # fmt: skip

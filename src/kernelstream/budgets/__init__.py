@@ -17,6 +17,7 @@ A new budget is one new file in this folder, with the decorator ``part("budget")
 from typing import Any
 
 from kernelstream.budgets.base import Budget
+from kernelstream.budgets.folded import Folded
 from kernelstream.budgets.independent import Independent
 from kernelstream.budgets.least_loss import LeastLoss
 from kernelstream.budgets.merging import Merge, best_share, cost_of_merging, first_share
@@ -28,6 +29,7 @@ from kernelstream.parts import discover, integer_at_least
 
 __all__ = [
     "Budget",
+    "Folded",
     "Independent",
     "LeastLoss",
     "Merge",
@@ -53,4 +55,9 @@ def as_budget(budget: Any) -> Any:
     if isinstance(budget, Budget):
         budget.check()
         return budget
+    if isinstance(budget, str):
+        raise ValueError(
+            f"budget={budget!r} is unknown: give 'auto', a number of points, a budget object, or "
+            "None for no limit."
+        )
     return OldestOut(integer_at_least("budget", budget, 1))

@@ -84,6 +84,7 @@ class Budget(Part):
     is_dictionary = False  # rows join by what they add, and the others are combinations of them
     projects = False  # what goes is projected on what stays, or merged: old coefficients change
     expires = False  # points go without another's coming
+    is_folded = False  # no points: rows are added to a weight for each explicit feature
 
     def limit(self) -> int | None:
         """The most points a model may hold; None where there is no limit."""

@@ -113,6 +113,10 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         structure = self.structure()
         return outputs if structure is None else structure.label_scores(outputs)
 
+    def shown_weights(self, weights: np.ndarray) -> np.ndarray:
+        """`coef_` from the weights of every output."""
+        return weights
+
     def _row_width(self) -> int | None:
         return None if self._learned is None else self._learned.machine.n_features
 
@@ -493,6 +497,26 @@ def _as_kept(X: Any, machine: Machine) -> Any:
         return np.ascontiguousarray(X, dtype=machine.dtype)
 
 
+def _with_points(learned: Learned) -> Machine:
+    """The machine, if it keeps points."""
+    if learned.machine.parts.budget.is_folded:
+        raise AttributeError(
+            "this model keeps no support vectors but a weight for each feature: see coef_, or give "
+            "budget=512, say."
+        )
+    return learned.machine
+
+
+def _weights_of(model: KernelEstimator, learned: Learned) -> np.ndarray:
+    """The weights of explicit features, of shape (outputs, features)."""
+    if not learned.machine.parts.budget.is_folded:
+        raise AttributeError(
+            "coef_ is known of models with a weight for each feature: kernel='linear', say, with "
+            "budget='auto'. This model keeps points: see support_vectors_ and dual_coef_."
+        )
+    return model.per_label(learned.machine.weights().T).T
+
+
 def _truncation_error(model: KernelEstimator, learned: Learned) -> float:
     error = learned.machine.truncation_error
     if error is None:
@@ -509,8 +533,9 @@ _READABLE: dict[str, Callable[[KernelEstimator, Learned], Any]] = {
     "n_capped_": lambda model, learned: learned.machine.n_capped,
     "drift_score_": lambda model, learned: learned.machine.drift_score,
     "margin_": lambda model, learned: learned.machine.margin,
-    "support_vectors_": lambda model, learned: learned.machine.support(),
-    "dual_coef_": lambda model, learned: model.per_label(learned.machine.coefficients().T).T,
+    "support_vectors_": lambda model, learned: _with_points(learned).support(),
+    "dual_coef_": lambda model, learned: model.per_label(_with_points(learned).coefficients().T).T,
+    "coef_": lambda model, learned: model.shown_weights(_weights_of(model, learned)),
     "intercept_": lambda model, learned: model.per_label(learned.machine.intercept()[None])[0],
     "n_support_": lambda model, learned: len(learned.machine.kept),
     "truncation_error_": _truncation_error,

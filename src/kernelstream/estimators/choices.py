@@ -17,9 +17,17 @@ from kernelstream.parts import Choice, Unused, make, number, one_of
 from kernelstream.step_sizes import as_step_size
 from kernelstream.updates import as_update
 
-__all__ = ["kernel_of", "learns_from_streams", "parts_of", "refuse_unused", "solver_of"]
+__all__ = [
+    "budget_of",
+    "kernel_of",
+    "learns_from_streams",
+    "parts_of",
+    "refuse_unused",
+    "solver_of",
+]
 
 _DEFAULT_REGULARIZATION = 1e-6
+_DEFAULT_SIZE = 512  # points, where budget="auto" means points
 _KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
 # what presets say where there is no step size to choose, and a default written as a part
 _PLAIN = {
@@ -46,6 +54,18 @@ def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
     return as_update(model.update).own_kernel(kernel, _fits_intercept(model))
 
 
+def budget_of(model: Any) -> Any:
+    """The budget of a model's parameters; "auto" is a weight per feature where that is possible."""
+    if not (isinstance(model.budget, str) and model.budget == "auto"):
+        return as_budget(model.budget)
+    is_explicit = (
+        isinstance(model.kernel, Kernel | str) and as_kernel(model.kernel, {}).has_features
+    )
+    if is_explicit and as_update(model.update).folds and model.predictor != "voted":
+        return make("Folded")
+    return as_budget(_DEFAULT_SIZE)
+
+
 def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = False) -> Parts:
     """Check every parameter of a model and make the parts."""
     model.skips_bad_rows()  # checks `on_bad_row`
@@ -56,7 +76,7 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
         single_output,
         None if structure is None else structure.to_rule(),
     )
-    update, budget = as_update(model.update), as_budget(model.budget)
+    update, budget = as_update(model.update), budget_of(model)
     margin = _margin_of(model, entry, update, single_output)
     c = _regularization_of(model, update, margin)
     given_step_size = as_step_size(model.step_size, model.task)
@@ -161,7 +181,7 @@ def _check_predictor(model: Any, choice: Choice) -> None:
 def refuse_unused(model: Any) -> None:
     """Refuse what would change nothing. A model from a file may have it: it is what it is."""
     update = as_update(model.update)
-    unused = update.unused(as_budget(model.budget).keeps_all)
+    unused = update.unused(budget_of(model).keeps_all)
     if "loss" not in unused and not losses.has_margin(model.task, model.loss):
         remedy = f"loss={model.loss!r} has none, so leave it out or choose another loss"
         unused = {**unused, "margin": Unused(remedy)}
@@ -180,9 +200,9 @@ def refuse_unused(model: Any) -> None:
 
 def solver_of(model: Any) -> str | None:
     """The solver by which `fit` revisits rows, if the model's update has one."""
-    return as_update(model.update).solver(as_budget(model.budget))
+    return as_update(model.update).solver(budget_of(model))
 
 
 def learns_from_streams(model: Any) -> bool:
     """Whether a model of these parameters can learn from a stream."""
-    return bool(as_update(model.update).in_streams(as_budget(model.budget)))
+    return bool(as_update(model.update).in_streams(budget_of(model)))

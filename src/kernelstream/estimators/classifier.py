@@ -72,8 +72,10 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     update : {"explicit", "implicit"} or update part, default="explicit"
         How a gradient becomes coefficients: by a gradient step, or by the exact minimum of the
         loss near the present model, which no step size can overshoot.
-    budget : int, budget part or None, default=512
-        How many support vectors are kept; the oldest goes first. None: all.
+    budget : "auto", int, budget part or None, default="auto"
+        How many support vectors are kept; the oldest goes first. None: all. "auto": 512, but none
+        for a kernel with explicit features, such as "linear" and `RandomFourier`, whose model is a
+        weight for each feature (`kernelstream.budgets.Folded`).
     C : float, default=1.0
         Weight of the loss.
     regularization : float, default=None
@@ -171,7 +173,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         nu: float | None = None,
         step_size: Any = "smd",
         update: Any = "explicit",
-        budget: Any = 512,
+        budget: Any = "auto",
         C: float = 1.0,
         regularization: float | None = None,
         fit_intercept: bool = False,

@@ -15,7 +15,7 @@ from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import from_json, params_to_json, to_json
 from kernelstream.kernels import Kernel
 from kernelstream.label_kernels import LabelStructure
-from kernelstream.learner.machine import Machine, Parts, first_slots, refuse_beyond
+from kernelstream.learner.machine import Machine, Parts, first_slots, refuse_beyond, slots_of
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.stores import STAGED_ROWS
 
@@ -75,6 +75,7 @@ class Saveable(KernelEstimator):
                 "n_features": machine.n_features,
                 "n_outputs": machine.n_outputs,
                 "n_slots": machine.n_slots,
+                "sparse": machine.store.is_sparse,
                 "dtype": machine.dtype.newbyteorder("<").str,
                 "labels": None if labels is None else labels.to_json(),
                 "skipped": self._skipped_so_far(),
@@ -144,15 +145,16 @@ def rebuild(
         raise FileError(f"the file has the labels {header['labels']!r}.")
     if labels is not None:
         single_output, wanted = labels.single_output, labels.n_outputs()
-    parts = parts_of(model, resolved, single_output, "points.indptr" in arrays)
-    machine = _machine(header, arrays, parts, wanted, max_bytes)
+    is_sparse = bool(header.get("sparse", "points.indptr" in arrays))
+    parts = parts_of(model, resolved, single_output, is_sparse)
+    machine = _machine(header, arrays, parts, wanted, is_sparse, max_bytes)
     model.take_over(Learned(machine, labels), header)
     return model
 
 
 def _machine(
     header: dict[str, Any], arrays: dict[str, np.ndarray], parts: Parts, n_outputs: int,
-    max_bytes: int | None,
+    is_sparse: bool, max_bytes: int | None,
 ) -> Machine:  # fmt: skip
     """The machine of a file's arrays."""
     if header["dtype"] not in ("<f8", "<f4"):
@@ -162,10 +164,13 @@ def _machine(
         raise FileError(
             f"the file has {header['n_outputs']} outputs where there must be {n_outputs}."
         )
-    is_sparse, dtype = "points.indptr" in arrays, np.dtype(header["dtype"])
-    n_points = len(arrays["points.indptr"]) - 1 if is_sparse else len(arrays["points"])
-    n_slots = _checked_slots(header["n_slots"], parts.budget.limit(), n_points)
-    machine = Machine(parts, n_features, n_outputs, dtype, is_sparse, max_bytes, n_slots=n_slots)
+    n_points = int(arrays["expansion.n_points"][0])
+    n_slots, limit = slots_of(parts, n_features, header["n_slots"])
+    _check_slots(header["n_slots"], limit, n_points)
+    machine = Machine(
+        parts, n_features, n_outputs, np.dtype(header["dtype"]), is_sparse, max_bytes,
+        n_slots=n_slots,
+    )  # fmt: skip
     if header["format_version"] == 1:
         format_1.fill(machine, arrays)
     else:
@@ -173,13 +178,12 @@ def _machine(
     return machine
 
 
-def _checked_slots(n_slots: Any, limit: int | None, n_points: int) -> int:
-    """The number of slots that a file claims, which learning could have led to."""
+def _check_slots(n_slots: Any, limit: int | None, n_points: int) -> None:
+    """Refuse a number of slots to which learning could not have led."""
     integer_at_least("n_slots", n_slots, 1)
     least = first_slots(limit, n_points)
     if not least <= n_slots <= (4 * (least + STAGED_ROWS) if limit is None else least):
         raise FileError(f"the file claims room for {n_slots} points.")
-    return n_slots
 
 
 def labels_from_header(

@@ -68,7 +68,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         nu: float | None = None,
         step_size: Any = "smd",
         update: Any = "explicit",
-        budget: Any = 512,
+        budget: Any = "auto",
         C: float = 1.0,
         regularization: float | None = None,
         n_epochs: int = 1,

@@ -66,7 +66,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         nu: float | None = None,
         step_size: Any = "smd",
         update: Any = "explicit",
-        budget: Any = 512,
+        budget: Any = "auto",
         C: float = 1.0,
         regularization: float | None = None,
         fit_intercept: bool = False,
@@ -179,6 +179,10 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         ndarray of shape (n_samples,)
         """
         return self.outputs(X)[:, 0]
+
+    def shown_weights(self, weights: np.ndarray) -> np.ndarray:
+        """`coef_`, of shape (features,), as scikit-learn's linear regressors have it."""
+        return weights[0]
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """The score is the prediction."""

@@ -7,6 +7,7 @@ type of action, so that compiled code holds what its budget may do and nothing e
 from typing import Any, NamedTuple
 
 from kernelstream.expansion.operations import (
+    add_to_rest,
     correct_for_drop,
     drop,
     give_up,
@@ -18,7 +19,7 @@ from kernelstream.parts import rule
 
 __all__ = [
     "IS_DROPPED", "IS_MERGED", "IS_PROJECTED", "JOINS", "MERGES", "REPLACES",
-    "Merging", "Projecting", "Replacing",
+    "SUMMING", "Merging", "Projecting", "Replacing", "Summing",
 ]  # fmt: skip
 
 # What becomes of the new point:
@@ -109,3 +110,25 @@ class Merging(NamedTuple):
     def merged_with(self):
         merges = self.what == MERGES or self.what == IS_MERGED
         return (self.partner if merges else -1), self.share
+
+
+@rule
+class Summing(NamedTuple):
+    """Of models with a weight for each explicit feature: a row is added to the weights."""
+
+    def carry_out(self, expansion, tile, i, point):
+        for m in range(point.n_active[0]):
+            output = point.active[m]
+            past = expansion.average.past_of_new(point.coef[output, 0])
+            tile.pending.past[i, output] = past
+            for s in range(expansion.coef.shape[1]):
+                amount = point.coef[output, s]
+                tile.pending.coef[i, s, output] = amount
+                add_to_rest(tile.raw, output, s, amount, tile.k, tile.n_points + i, i)
+        return -1
+
+    def merged_with(self):
+        return -1, 0.0
+
+
+SUMMING = Summing()

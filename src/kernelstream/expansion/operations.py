@@ -111,16 +111,18 @@ def decay_all(expansion, tile, keep, keep_v, cross):
         if q != 0.0 and keep_v == 0.0:  # v forgets all of b; from here q is zero, as every b is
             expansion.coef[:, 1] = 0.0
             tile.raw[1] = 0.0
+            tile.pending.forget_trace()
             tile.changes.mark_all()
         q = keep_v * q
     p = keep * p
     folds = p < SMALLEST_SCALE or 0.0 < q < SMALLEST_SCALE
-    expansion.average.settle_before(expansion, p, folds)
+    expansion.average.settle_before(expansion, tile, p, folds)
     if folds:
         for k in range(expansion.coef.shape[0]):
             fold(expansion.coef[k], p, q, r)
         for i in range(tile.raw.shape[1]):
             fold(tile.raw[:, i], p, q, r)
+        tile.pending.fold_all(p, q, r)
         for j in range(expansion.size2.shape[0]):
             expansion.size2[j] *= p * p
         tile.changes.mark_all()

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from kernelstream.expansion.operations import (
     correct_for_drop,
+    fold,
     put_into_gram,
     raw_of_every,
     raw_of_touched,
@@ -22,6 +23,8 @@ __all__ = [
     "ComputedGram",
     "EveryOutput",
     "NoAverage",
+    "NothingPending",
+    "Pending",
     "StoredGram",
     "TouchedOutputs",
     "Uncorrected",
@@ -118,7 +121,13 @@ class Births(NamedTuple):
 class NoAverage(NamedTuple):
     """Only the last model is kept."""
 
-    def settle_before(self, expansion, p, folds):
+    def settle_before(self, expansion, tile, p, folds):
+        return
+
+    def past_of_new(self, a):
+        return 0.0
+
+    def add_pending(self, features, pending, done):
         return
 
     def sum_up(self, expansion, b, margin):
@@ -153,13 +162,14 @@ class Average(NamedTuple):
     b_sum: Any  # (outputs,): sum of the intercepts over all models
     margin_sum: Any
 
-    def settle_before(self, expansion, p, folds):
+    def settle_before(self, expansion, tile, p, folds):
         """Put what every coefficient has summed up into `past`, if it is time to."""
         if not (folds or self.p_sum[0] > _LARGEST_SUM * p):
             return
         for k in range(expansion.coef.shape[0]):
             for j in range(expansion.n_points[0]):
                 self.past[k, j] += self.p_sum[0] * expansion.coef[k, 0, j]
+        tile.pending.settle_pending(self.p_sum[0])
         self.p_sum[0] = 0.0
 
     def sum_up(self, expansion, b, margin):
@@ -206,6 +216,55 @@ class Average(NamedTuple):
     def insert_sum(self, line, slot, a):
         """A new point: what was there is its share of a projected point's sum."""
         self.past[line, slot] -= self.p_sum[0] * a
+
+    def past_of_new(self, a):
+        """What belongs to the sum of a new coefficient beside ``a p_sum``: it was zero so far."""
+        return -self.p_sum[0] * a
+
+    def add_pending(self, features, pending, done):
+        """Add what the rows of a tile have brought, where f is a weight for each feature."""
+        for k in range(self.past.shape[0]):
+            features.add_combination(self.past[k], pending.past[:, k], done)
+
+
+# --- what rows have brought to weights -----------------------------------------------------------
+
+
+@rule
+class NothingPending(NamedTuple):
+    """Rows become points: their coefficients are in the expansion at once."""
+
+    def fold_all(self, p, q, r):
+        return
+
+    def forget_trace(self):
+        return
+
+    def settle_pending(self, p_sum):
+        return
+
+
+@rule
+class Pending(NamedTuple):
+    """Raw coefficients of the rows of a tile, which are added to the weights after the loop."""
+
+    coef: Any  # (rows, functions, outputs)
+    past: Any  # (rows, outputs): of the sum of all models
+
+    def fold_all(self, p, q, r):
+        """Fold the scales into the coefficients, as it happens to the weights."""
+        for i in range(self.coef.shape[0]):
+            fold(self.coef[i], p, q, r)
+
+    def forget_trace(self):
+        """The trace v forgets all of b."""
+        self.coef[:, 1] = 0.0
+
+    def settle_pending(self, p_sum):
+        """Put what every coefficient has summed up into `past`."""
+        for i in range(self.past.shape[0]):
+            for k in range(self.past.shape[1]):
+                self.past[i, k] += p_sum * self.coef[i, 0, k]
 
 
 # --- kernel values between points, by which norms stay true --------------------------------------

@@ -1,8 +1,10 @@
 """Matrix products of coefficients and kernel values."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from kernelstream.compiled import compiled
 
@@ -18,6 +20,10 @@ def raw_of_all(coef: np.ndarray, scale: np.ndarray, block: np.ndarray) -> np.nda
     n, n_rows = block.shape
     n_outputs, n_functions, _ = coef.shape
     raw = np.empty((n_functions, n_rows, n_outputs))
+    if sparse.issparse(block):
+        for s in range(n_functions):
+            _gather(coef[:, s], *_pieces(block), raw[s])
+        return raw
     if block.dtype == np.float64 or n_rows <= n_outputs:
         block = block.astype(np.float64, copy=False)
         for s in range(n_functions):
@@ -58,6 +64,10 @@ def scores_of_few(
 
 def scores_of_all(alpha: np.ndarray, block: np.ndarray) -> np.ndarray:
     """``block^T alpha^T`` in float64, of shape (rows, outputs)."""
+    if sparse.issparse(block):
+        result = np.empty((block.shape[1], len(alpha)))
+        _gather(alpha, *_pieces(block), result)
+        return result
     if block.shape[1] <= len(alpha):  # the block is what is cheaper to convert
         return _transposed_product(alpha, block.astype(np.float64, copy=False))
     return (block.T @ alpha.T.astype(block.dtype, copy=False)).astype(np.float64, copy=False)
@@ -86,3 +96,19 @@ def _scatter(output, coef, rows, result):
             for line in range(output.shape[0]):
                 for j in range(rows.shape[1]):
                     result[s, i, output[line, j]] += coef[line, s, j] * rows[i, j]
+
+
+def _pieces(block: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The arrays of the sparse features of rows, whose transpose a block is."""
+    return block.indptr, block.indices, block.data
+
+
+@partial(compiled, any_order=True)
+def _gather(lines, indptr, indices, data, result):
+    """What weights give to sparse rows, at the cost of their nonzeros."""
+    for i in range(result.shape[0]):
+        for k in range(result.shape[1]):
+            total = 0.0
+            for e in range(indptr[i], indptr[i + 1]):
+                total += lines[k, indices[e]] * data[e]
+            result[i, k] = total

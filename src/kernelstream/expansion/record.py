@@ -48,13 +48,16 @@ class Expansion(NamedTuple):
 class Tile(NamedTuple):
     """Rows to learn, as numbers."""
 
-    k: Any  # (points + rows, rows): kernel values of every point, then of every row, with each row
+    # (points + rows, rows): kernel values of every point, then of every row, with each row. Where f
+    # is a weight for each explicit feature there are no points in it.
+    k: Any
     n_points: int  # how many of k's lines are points as the tile begins
     raw: Any  # (functions, rows, outputs): coef . k_pt, kept current; f = p a.k, v = q b.k + r a.k
     y: Any  # (rows,)
     weight: Any  # (rows,)
     gram: Any  # kernel values between points, for norms: `Uncorrected`, `StoredGram`, ...
     changes: Any  # which slots have been written, for undoing: `AllChanges` or `NoChanges`
+    pending: Any  # what rows have brought to weights: `NothingPending` or `Pending`
 
 
 class Point(NamedTuple):

@@ -1,6 +1,7 @@
 """Reading an expansion: coefficients and scores."""
 
 import numpy as np
+from scipy import sparse
 
 from kernelstream.compiled import compiled
 from kernelstream.expansion.record import Expansion
@@ -34,9 +35,12 @@ def by_output(expansion: Expansion, function: int, n_outputs: int) -> np.ndarray
 
 
 def scores(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """The scores f(x) + b of a block k(points, rows), in float64, of shape (rows, outputs)."""
-    p, raw = expansion.scale[0], expansion.coef[:, 0, : len(block)]
-    if block.dtype == np.float64:
+    """The scores f(x) + b of a block k(points, rows), in float64, of shape (rows, outputs).
+
+    The lines of a block are what coefficients belong to: points, or explicit features.
+    """
+    p, raw = expansion.scale[0], expansion.coef[:, 0, : block.shape[0]]
+    if block.dtype == np.float64 or sparse.issparse(block):
         result = expansion.outputs.scores_of(raw, block, len(b))
         result *= p
     else:  # raw numbers may lie outside the range of float32
@@ -52,7 +56,7 @@ def averaged(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarr
     row met). What a point brought to them is in the average as long as the point is there; a point
     that is dropped takes it away, one that is projected or merged hands it on.
     """
-    n, n_seen = len(block), max(int(expansion.n_seen[0]), 1)
+    n, n_seen = block.shape[0], max(int(expansion.n_seen[0]), 1)
     average = expansion.average
     total = average.p_sum[0] * expansion.coef[:, 0, :n] + average.past[:, :n]
     result = expansion.outputs.scores_of(total / n_seen, block, len(b))

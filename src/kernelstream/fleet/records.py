@@ -24,7 +24,7 @@ from kernelstream.learner.rows import refuse_large
 from kernelstream.learner.state import State, arrays, mapped
 from kernelstream.learner.views import moved, unowned
 from kernelstream.parts import rule
-from kernelstream.stores import write_row
+from kernelstream.stores import NOTHING_PENDING, write_row
 
 __all__ = ["Layout", "Models", "learn", "n_cores", "scores"]
 
@@ -239,7 +239,9 @@ def _learn_models(
         space.y[0] = y[row]
         space.weight[0] = weight[row]
         gram = grams.of_model(kernel, points[m], space.line)
-        tile = Tile(space.k, n, space.raw, space.y, space.weight, gram, _NO_CHANGES)
+        tile = Tile(
+            space.k, n, space.raw, space.y, space.weight, gram, _NO_CHANGES, NOTHING_PENDING
+        )
         done = learn_rows(model, state, tile, trail, space.work)
         scores[row] = trail.scores[0]
         if done == 0:

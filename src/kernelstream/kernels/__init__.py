@@ -14,8 +14,11 @@ from kernelstream.kernels.homogenized import Homogenized
 from kernelstream.kernels.laplacian import Laplacian
 from kernelstream.kernels.linear import Linear
 from kernelstream.kernels.normalized import Normalized
+from kernelstream.kernels.nystroem import Nystroem, grow_factor
 from kernelstream.kernels.polynomial import Polynomial
+from kernelstream.kernels.random_fourier import RandomFourier
 from kernelstream.kernels.rbf import RBF
+from kernelstream.kernels.sums import inner_products
 from kernelstream.parts import by_name, discover
 from kernelstream.parts import names as part_names
 
@@ -29,8 +32,12 @@ __all__ = [
     "Linear",
     "MappedKernel",
     "Normalized",
+    "Nystroem",
     "Polynomial",
+    "RandomFourier",
     "as_kernel",
+    "grow_factor",
+    "inner_products",
     "names",
 ]
 

@@ -32,6 +32,9 @@ class Kernel(Part):
     has_unit_diagonal = False  # k(x, x) = 1
     has_constant = False  # an intercept is part of it
     interpolates = False  # the point between two points is known to every other point
+    has_features = False  # k(x, z) = <phi(x), phi(z)>, where `features` gives phi
+    may_widen = True  # whether rows may get more features, which are zero in all earlier rows
+    feature_store = "fixed"  # what makes them: `features`, or a store that learns how
 
     def resolve(self, n_features: int) -> "Kernel":
         """The same kernel with gamma="auto" turned into 1 / n_features."""
@@ -39,6 +42,14 @@ class Kernel(Part):
         if isinstance(self.gamma, str):
             return type(self)(**{**self.get_params(), "gamma": 1.0 / n_features})
         return self
+
+    def n_explicit(self, n_features: int) -> int:
+        """How many explicit features phi(x) of rows with so many features has."""
+        raise TypeError(f"{type(self).__name__} has no explicit features.")
+
+    def features(self, X: Any, x: np.ndarray) -> Any:
+        """phi(x) of every row, dense in C order or sparse; x is their `row_cache`."""
+        raise TypeError(f"{type(self).__name__} has no explicit features.")
 
     def row_cache(self, X: Any) -> np.ndarray:
         """One number per row, needed by `block`."""

@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from kernelstream.kernels.base import Kernel
 from kernelstream.parts import number, part, rule
@@ -59,6 +60,25 @@ class Homogenized(Kernel):
     @property
     def knows_diagonal(self) -> bool:  # type: ignore[override]
         return self.kernel.knows_diagonal
+
+    @property
+    def may_widen(self) -> bool:  # type: ignore[override]
+        return self.kernel.may_widen
+
+    @property
+    def has_features(self) -> bool:  # type: ignore[override]
+        return self.kernel.has_features
+
+    def n_explicit(self, n_features):
+        return self.kernel.n_explicit(n_features) + 1
+
+    def features(self, X, x):
+        # the constant comes first, so that rows may get more features later
+        phi = self.kernel.features(X, x)
+        constant = np.full((X.shape[0], 1), self.offset, phi.dtype)
+        if sparse.issparse(phi):
+            return sparse.hstack([sparse.csr_array(constant), phi], format="csr")
+        return np.hstack([constant, phi])
 
     def resolve(self, n_features: int) -> "Homogenized":
         self.check()

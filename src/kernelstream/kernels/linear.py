@@ -21,6 +21,13 @@ class Linear(MappedKernel):
 
     quantity = INNER_PRODUCT
     maps = False
+    has_features = True  # which are those of the row itself
+
+    def n_explicit(self, n_features):
+        return n_features
+
+    def features(self, X, x):
+        return X
 
     def to_map(self, number_type):
         return Identity()

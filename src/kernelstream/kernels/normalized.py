@@ -4,6 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from kernelstream.kernels.base import Kernel
 from kernelstream.parts import part, rule
@@ -58,6 +59,24 @@ class Normalized(Kernel):
                 f"kernel={self.kernel!r} is not a kernel object whose diagonal is known: give "
                 "Polynomial(...), say."
             )
+
+    @property
+    def may_widen(self) -> bool:  # type: ignore[override]
+        return self.kernel.may_widen
+
+    @property
+    def has_features(self) -> bool:  # type: ignore[override]
+        return self.kernel.has_features
+
+    def n_explicit(self, n_features):
+        return self.kernel.n_explicit(n_features)
+
+    def features(self, X, x):
+        phi, lengths = self.kernel.features(X, x), self._lengths(x)
+        if sparse.issparse(phi):
+            data = phi.data / np.repeat(lengths, np.diff(phi.indptr))
+            return sparse.csr_array((data, phi.indices, phi.indptr), shape=phi.shape)
+        return phi / lengths[:, None]
 
     def resolve(self, n_features: int) -> "Normalized":
         self.check()

@@ -144,7 +144,7 @@ def learn_dictionary(model, state, tile, trail, work, writer):
     n = expansion.n_points[0]
     shrink_and_multiply(dual.covariance, n, share, gain, share, product)
     update.settle(expansion, budget.inverse, dual)
-    writer.write_points(trail, done)
+    writer.write_points(expansion, tile, trail, done)
     return done
 
 

@@ -466,7 +466,7 @@ def _learn_some(
     _refuse_too_many(machine)
     state, k = machine.state, None
     if needs_block(machine):
-        k = machine.store.tile(machine.n_points, X, x)
+        k = machine.store.tile(machine.n_points, X, x, state.expansion.coef, weight).k
     row_before = state.update.row[: machine.n_points].copy()
     source = _source(machine, X, k)
     task = Task(

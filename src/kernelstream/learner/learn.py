@@ -225,8 +225,8 @@ def learn_rows(model, state, tile, trail, work):
 
 @partial(compiled, nogil=True)
 def learn_tile(model, state, tile, trail, work, writer):
-    """`learn_rows`, and the rows that became points written into their slots, in one call."""
+    """`learn_rows`, and what the rows brought written into points or weights, in one call."""
     state, tile, trail, work, writer = unowned((state, tile, trail, work, writer))
     done = learn_rows(model, state, tile, trail, work)
-    writer.write_points(trail, done)
+    writer.write_points(state.expansion, tile, trail, done)
     return done

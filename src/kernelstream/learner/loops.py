@@ -24,14 +24,17 @@ def learn_expansion(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
     """The loop over an expansion: kernel values and raw scores by matrix products, then rows."""
-    store, state, n = machine.store, machine.state, machine.n_points
-    k = machine.kernel_tile(X, x)
+    store, state = machine.store, machine.state
+    values = machine.kernel_tile(X, x, weight)
     expansion, n_outputs = state.expansion, machine.n_outputs
+    expansion.n_points[0] = values.basis.shape[0]  # which the stream may have made more
     raw = expansion.outputs.raw_scores(
-        expansion.coef, expansion.scale, n_outputs, k[:n], store.memory
+        expansion.coef, expansion.scale, n_outputs, values.basis, store.memory
     )
-    tile = Tile(k, n, raw, y, weight, state.gram, machine.changes())
-    writer = store.writer(X, x)
+    tile = Tile(
+        values.k, values.n_points, raw, y, weight, state.gram, machine.changes(), values.pending
+    )
+    writer = store.writer(X, x, values)
     done = machine.call(
         "learn", learn_tile, machine.model, state, tile, trail, machine.work(), writer
     )
@@ -44,11 +47,11 @@ def learn_by_dictionary(
 ) -> int:
     """The loop over a dictionary, which needs no scores beforehand."""
     store, state, n = machine.store, machine.state, machine.n_points
-    k = machine.kernel_tile(X, x)
+    values = machine.kernel_tile(X, x, weight)
     raw = store.memory.lend("raw", (1, X.shape[0], machine.n_outputs))
-    tile = Tile(k, n, raw, y, weight, state.gram, machine.changes())
-    writer = store.writer(X, x)
-    work = new_dictionary_work(k, state.budget.inverse[:n, :n], machine.n_outputs)
+    tile = Tile(values.k, n, raw, y, weight, state.gram, machine.changes(), values.pending)
+    writer = store.writer(X, x, values)
+    work = new_dictionary_work(values.k, state.budget.inverse[:n, :n], machine.n_outputs)
     done = machine.call("learn", learn_dictionary, machine.model, state, tile, trail, work, writer)
     store.write(trail, done, X, x)
     return int(done)

@@ -6,6 +6,7 @@ nothing of scikit-learn, and nothing of the names of labels.
 
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from kernelstream.learner.plan import (
     refuse_beyond,
     rules_of,
     sizes_of,
+    slots_of,
 )
 from kernelstream.learner.rows import (
     TOO_LARGE_A_STEP,
@@ -51,10 +53,11 @@ from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import fields as state_fields
 from kernelstream.learner.undo import Undo, new_changes
 from kernelstream.parts import Field
-from kernelstream.stores import STAGED_ROWS, DenseStore, SparseStore, Store
+from kernelstream.stores import STAGED_ROWS, Store, Values, store_class
 
 __all__ = [
     "READOUTS", "Machine", "Model", "Parts", "corrects_norms", "first_slots", "refuse_beyond",
+    "slots_of",
 ]  # fmt: skip
 
 _MANY_SLOTS = 1024  # of a dictionary without limit: beyond, the user is warned
@@ -104,21 +107,21 @@ class Machine:
     ):  # fmt: skip
         self.parts = parts
         self.model = rules_of(parts)
-        self.limit: int | None = parts.budget.limit()
+        n_slots, self.limit = slots_of(parts, n_features, n_slots)
         self.learns_from_streams = bool(parts.update.in_streams(parts.budget))
         self._most_touched = most_touched_of(parts)
         self._declared = tuple(
             declaration_of(parts, self.model, dtype, sparse, touched, stores_gram)
             for touched in (False, True)
         )
-        n_slots = first_slots(self.limit) if n_slots is None else n_slots
         declared = self._declared[keeps_nonzeros(self._most_touched, n_outputs)]
         sizes = sizes_of(self._most_touched, n_outputs, n_slots)
-        kind: Any = SparseStore if sparse else DenseStore
+        kind = store_class(parts.budget.is_folded, parts.kernel.feature_store, sparse)
         needed = n_bytes(declared, sizes) + kind.n_bytes(n_slots, n_features, dtype)
         refuse_beyond(max_bytes, needed, "the model")
         self.state: State = allocate(declared, sizes)
         self.store: Store = kind(parts.kernel, n_slots, n_features, dtype)
+        self.state.expansion.n_points[0] = self.store.n_first
         self.gate = Gate()
         self.scratch: dict[str, Any] = {}  # working memory of the loops, never saved
         self._room: State | None = None  # the memory that `state` begins
@@ -219,6 +222,10 @@ class Machine:
         """The coefficients alpha of the points, of shape (outputs, points)."""
         return scoring.coefficients(self.state.expansion, self.n_outputs)[:, self.kept]
 
+    def weights(self) -> np.ndarray:
+        """The weights of explicit features, of shape (outputs, features)."""
+        return scoring.coefficients(self.state.expansion, self.n_outputs)
+
     def intercept(self) -> np.ndarray:
         """The intercepts, of shape (outputs,)."""
         return self.state.intercept.b.copy()
@@ -298,7 +305,7 @@ class Machine:
         the loop itself writes the row.
         """
         room = self.n_points < self.n_slots or self.limit is not None
-        is_ready = "learn" in self.scratch and not self.store.is_sparse
+        is_ready = "learn" in self.scratch and self.store.writes_in_loop
         return room and is_ready and not self.parts.update.finishes
 
     def fit(self, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any) -> tuple[int, float]:
@@ -321,19 +328,18 @@ class Machine:
         return X if sparse.issparse(X) else as_argument(X, self.dtype)
 
     def _tile_rows(self) -> int:
-        # The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
-        # poor matrix products. Measured, the two meet at a fifth. With many outputs the scores of a
-        # tile should still fit into the processor's cache.
-        return max(32, min(256, self.n_points // 5, _SCORES_OF_A_TILE // self.n_outputs))
+        # With many outputs the scores of a tile should still fit into the processor's cache.
+        rows = self.store.tile_rows(self.n_points)
+        return max(32, min(rows, _SCORES_OF_A_TILE // self.n_outputs))
 
     # --- for the loops ---------------------------------------------------------------------------
 
-    def kernel_tile(self, X: Any, x: np.ndarray) -> np.ndarray:
+    def kernel_tile(self, X: Any, x: np.ndarray, weight: np.ndarray) -> Values:
         """Kernel values of the points and of the rows themselves with each row, all finite."""
-        k = self.store.tile(self.n_points, X, x)
-        if not self.kernel.is_bounded_by_cache and not np.isfinite(k).all():
+        values = self.store.tile(self.n_points, X, x, self.state.expansion.coef, weight)
+        if not self.kernel.is_bounded_by_cache and not np.isfinite(values.k).all():
             raise BadRow(0, f"{self.kernel!r} is not finite for it or for a row after it")
-        return k
+        return values
 
     def work(self) -> Work:
         """Memory for one row at a time, kept until an output joins."""
@@ -442,18 +448,13 @@ class Machine:
         expansion, b = self.state.expansion, self.state.intercept.b
         for start in range(0, X.shape[0], _PREDICT_ROWS):
             rows = slice(start, start + _PREDICT_ROWS)
-            piece = X[rows]
-            block = np.empty((self.n_points, piece.shape[0]), self.dtype)
-            self.store.block(self.n_points, piece, x[rows], block)
-            result[rows] = read(expansion, b, block)
+            result[rows] = read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
         return result
 
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""
-        n, x = self.n_points, self._checked_row(X)
-        block = np.empty((n, 1), self.dtype)  # of its own: other threads may predict too
-        self.store.block(n, X, x, block)
-        return scoring.scores(self.state.expansion, self.state.intercept.b, block)[0]
+        basis = self.store.basis(self.n_points, X, self._checked_row(X))
+        return scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
 
     def knows(self, readout: str) -> bool:
         """Whether what a readout needs has been kept from the first row on."""
@@ -536,21 +537,24 @@ class Machine:
 
     def widen(self, n_features: int) -> None:
         """Give rows more features, which are zero in all that was learned; or take those away."""
+        if not self.kernel.may_widen:
+            raise ValueError(
+                f"kernel={self.kernel!r} belongs to rows of {self.n_features} features, not "
+                f"{n_features}: let every row have all features, or use another kernel."
+            )
         self.store.widen(n_features)
+        if self.store.n_slots != self.state.expansion.coef.shape[2]:  # of explicit features
+            n_slots = self.store.n_slots
+            self.state = resize(self.state, self.declared, self.sizes(n_slots=n_slots))
+            self.state.expansion.n_points[0] = self.store.n_first
+            self.limit, self._room = n_slots, None
 
     # --- to and from arrays ----------------------------------------------------------------------
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All that the machine knows, as arrays by name; of slots, those that have been taken."""
         n = self.n_points
-        arrays = {"row_cache": self.store.row_cache[:n]}
-        rows = self.store.stored(n)
-        if self.store.is_sparse:
-            arrays["points.data"] = rows.data
-            arrays["points.indices"] = rows.indices.astype(np.int64)
-            arrays["points.indptr"] = rows.indptr.astype(np.int64)
-        else:
-            arrays["points"] = rows
+        arrays = self.store.to_arrays(n)
         walk = zip(state_arrays(self.state), state_fields(self.declared), strict=True)
         for (name, array), (_, field) in walk:
             arrays[name] = array[_taken(field, array.shape, n)]
@@ -577,21 +581,18 @@ class Machine:
                     default=0)  # fmt: skip
             array[_taken(field, array.shape, n)] = saved
         check_values(self.state, self.declared, self.sizes())
-        self._fill_rows(arrays)
+        if not self.store.n_first <= self.n_points <= self.n_slots:
+            raise ValueError(f"there are {self.n_points} points in {self.n_slots} slots")
+        self.store.fill(arrays, partial(self._checked_cache, arrays))
         if computes_gram:
             n = self.n_points
             for _, array in state_arrays(self.state.gram):
                 array[:n, :n] = self.kernel(self.store.stored(n))
 
-    def _fill_rows(self, arrays: dict[str, np.ndarray]) -> None:
-        n, shape = self.n_points, (self.n_points, self.n_features)
-        if self.store.is_sparse:
-            pieces = [arrays[f"points.{name}"].copy() for name in ("data", "indices", "indptr")]
-            rows = sparse.csr_array(tuple(pieces), shape=(len(pieces[2]) - 1, self.n_features))
-            rows.check_format(full_check=True)
-        else:
-            rows = arrays["points"]
-        if rows.shape != shape or n > self.n_slots:
+    def _checked_cache(self, arrays: dict[str, np.ndarray], rows: Any) -> np.ndarray:
+        """The row cache of points from a file, after everything about them was checked."""
+        n = self.n_points
+        if rows.shape != (n, self.n_features):
             raise ValueError(f"there are {rows.shape} points of {n}")
         if rows.dtype != self.dtype:
             raise ValueError(f"the points are of type {rows.dtype}, not {self.dtype}")
@@ -603,7 +604,7 @@ class Machine:
                 raise ValueError(f"the row cache is of type {cache.dtype} and shape {cache.shape}")
             if not np.allclose(cache, expected, rtol=1e-3, atol=1e-30):
                 raise ValueError("the row cache is not that of the points")
-        self.store.restore(rows, cache.copy())
+        return cache.copy()
 
 
 def _taken(field: Field, shape: tuple[int, ...], n_points: int) -> tuple[slice, ...]:

@@ -22,6 +22,7 @@ __all__ = [
     "refuse_beyond",
     "rules_of",
     "sizes_of",
+    "slots_of",
 ]
 
 _FIRST_SLOTS = 256  # of a budget without limit, which then doubles
@@ -105,6 +106,15 @@ def first_slots(limit: int | None, n_points: int = 0) -> int:
     return _FIRST_SLOTS if n_points <= _FIRST_SLOTS else max(n_points, 2 * _FIRST_SLOTS)
 
 
+def slots_of(parts: Parts, n_features: int, n_slots: int | None) -> tuple[int, int | None]:
+    """How many slots a machine begins with, and its limit; `n_slots` is what a file says."""
+    if parts.budget.is_folded:
+        n_explicit = int(parts.kernel.n_explicit(n_features))
+        return n_explicit, n_explicit
+    limit = parts.budget.limit()
+    return first_slots(limit) if n_slots is None else n_slots, limit
+
+
 def refuse_beyond(max_bytes: int | None, needed: int, what: str) -> None:
     """Refuse to take more memory than is allowed, before any is taken."""
     if max_bytes is not None and needed > max_bytes:
@@ -131,7 +141,7 @@ def corrects_norms(parts: Parts, model: Model) -> bool:
 
 def most_touched_of(parts: Parts) -> int | None:
     """How many outputs a row can touch; None where it may be all, or where more may follow."""
-    if parts.update.touches_all() or parts.budget.projects:
+    if parts.update.touches_all() or parts.budget.projects or parts.budget.is_folded:
         return None
     n = int(parts.loss.n_touched())
     return None if n < 0 else n

@@ -133,11 +133,12 @@ def check_values(state: State, declared: State, sizes: dict[str, int]) -> None:
 
 
 def resize(state: State, declared: State, sizes: dict[str, int]) -> State:
-    """The same state with more outputs or more points."""
-    larger = allocate(declared, sizes)
-    for (_, old), (_, new) in zip(arrays(state), arrays(larger), strict=True):
-        new[tuple(slice(n) for n in old.shape)] = old
-    return larger
+    """The same state with more outputs or points, or with fewer of those that hold nothing."""
+    resized = allocate(declared, sizes)
+    for (_, old), (_, new) in zip(arrays(state), arrays(resized), strict=True):
+        common = tuple(slice(min(n, m)) for n, m in zip(old.shape, new.shape, strict=True))
+        new[common] = old[common]
+    return resized
 
 
 def first_outputs(state: State, declared: State, n_outputs: int, n_old: int) -> State:

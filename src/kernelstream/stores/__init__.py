@@ -4,16 +4,48 @@ A store holds the rows of a model's points in slots, and answers in kernel value
 know which store it has. `Store` says what is asked of it.
 """
 
-from kernelstream.stores.base import STAGED_ROWS, Memory, Store, as_sparse_rows, write_row
+from typing import Any
+
+from kernelstream.stores.base import (
+    NOTHING_PENDING,
+    STAGED_ROWS,
+    Memory,
+    Store,
+    Values,
+    as_sparse_rows,
+    write_row,
+)
 from kernelstream.stores.dense import DenseStore
+from kernelstream.stores.folded import FoldedStore, SparseFoldedStore
+from kernelstream.stores.landmarks import LandmarkStore, SparseLandmarkStore
 from kernelstream.stores.sparse import SparseStore
 
 __all__ = [
+    "NOTHING_PENDING",
     "STAGED_ROWS",
     "DenseStore",
+    "FoldedStore",
+    "LandmarkStore",
     "Memory",
+    "SparseFoldedStore",
+    "SparseLandmarkStore",
     "SparseStore",
     "Store",
+    "Values",
     "as_sparse_rows",
+    "store_class",
     "write_row",
 ]
+
+
+# Stores for dense and for sparse rows: of points, and of explicit features by the kernel's name.
+_OF_POINTS = DenseStore, SparseStore
+_OF_FEATURES = {
+    "fixed": (FoldedStore, SparseFoldedStore),
+    "landmarks": (LandmarkStore, SparseLandmarkStore),
+}
+
+
+def store_class(is_folded: bool, feature_store: str, is_sparse: bool) -> Any:
+    """The kind of store: of points or of explicit features, for dense or for sparse rows."""
+    return (_OF_FEATURES[feature_store] if is_folded else _OF_POINTS)[is_sparse]

@@ -1,42 +1,75 @@
 """What stores share."""
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numba.extending import register_jitable
 from scipy import sparse
 
+from kernelstream.expansion import NothingPending
 from kernelstream.kernels import Kernel
 
-__all__ = ["STAGED_ROWS", "Memory", "Slots", "Store", "as_sparse_rows", "write_row"]
+__all__ = [
+    "NOTHING_PENDING", "STAGED_ROWS", "Memory", "Slots", "Store", "Values", "as_sparse_rows",
+    "write_row",
+]  # fmt: skip
 
 # Rows that are being learned stand behind the points for a moment, so that one matrix product gives
 # the kernel values of both with each of them.
 STAGED_ROWS = 512
+
+NOTHING_PENDING = NothingPending()
+
+
+class Values(NamedTuple):
+    """What a store makes of the rows of a tile."""
+
+    k: np.ndarray  # (points + rows, rows), as `Tile.k`
+    n_points: int  # how many of its lines are points
+    basis: Any  # (points, rows): what coefficients are multiplied with to give scores
+    pending: Any  # memory for what rows bring to weights, as `Tile.pending`
+
+
+CheckedCache = Callable[[Any], np.ndarray]  # the row cache of saved rows, or a ValueError
 
 
 class Store(Protocol):
     """What is asked of a store. `x` is always the kernel's row cache of the rows X."""
 
     kernel: Kernel
-    is_sparse: bool
+    is_sparse: bool  # whether rows are
+    writes_in_loop: bool  # whether `writer` leaves nothing for `write` to do
     n_slots: int
+    n_first: int  # how many of them are taken before any row has been learned
     rows: Any  # (slots, features)
     row_cache: np.ndarray  # of the points
     memory: "Memory"
     n_features: int
     dtype: np.dtype
 
-    def tile(self, n_points: int, X: Any, x: np.ndarray) -> np.ndarray:
-        """k(points, X) and below it k(X, X), of the first n points."""
+    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
+        """k(points, X) and below it k(X, X), of the first n points.
+
+        `coef` are the coefficients of the expansion, whose shape is needed; rows whose `weight` is
+        zero leave nothing behind.
+        """
+        ...
+
+    def tile_rows(self, n_points: int) -> int:
+        """How many rows best share a matrix product."""
+        ...
+
+    def basis(self, n_points: int, X: Any, x: np.ndarray) -> Any:
+        """What the coefficients of rows X are multiplied with: k(points, X), or features."""
         ...
 
     def block(self, n_points: int, X: Any, x: np.ndarray, out: np.ndarray) -> None:
         """Write k(points, X) of the first n points into `out`."""
         ...
 
-    def writer(self, X: Any, x: np.ndarray) -> Any:
+    def writer(self, X: Any, x: np.ndarray, values: Values) -> Any:
         """What the loop is given to write rows of X as points: a rule with `write_points`."""
         ...
 
@@ -76,6 +109,14 @@ class Store(Protocol):
         """Take rows as the first points."""
         ...
 
+    def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
+        """What is stored of the first n points, as arrays by name."""
+        ...
+
+    def fill(self, arrays: dict[str, np.ndarray], checked_cache: "CheckedCache") -> None:
+        """Take over what `to_arrays` gave; `checked_cache` refuses rows that make no sense."""
+        ...
+
     def copy(self, n_points: int) -> "Store":
         """A copy with the first n points and nothing else."""
         ...
@@ -83,6 +124,8 @@ class Store(Protocol):
 
 class Slots:
     """What dense and sparse stores have in common: a kernel, rows in slots, and a journal."""
+
+    n_first = 0
 
     def __init__(self, kernel: Kernel, n_slots: int, rows: Any, row_cache: np.ndarray):
         self.kernel = kernel
@@ -102,6 +145,24 @@ class Slots:
     def dtype(self) -> np.dtype:
         """The precision of rows and kernel values."""
         return self.rows.dtype
+
+    def basis(self, n_points: int, X: Any, x: np.ndarray) -> np.ndarray:
+        """k(points, X), in memory of its own: several threads may predict."""
+        block = np.empty((n_points, X.shape[0]), self.dtype)
+        self.block(n_points, X, x, block)
+        return block
+
+    def block(self, n_points: int, X: Any, x: np.ndarray, out: np.ndarray) -> None:
+        """Write k(points, X) into `out`."""
+        self.write_block(self.rows[:n_points], X, self.row_cache[:n_points], x, out)
+
+    def tile_rows(self, n_points: int) -> int:
+        """How many rows best share a matrix product.
+
+        The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
+        poor matrix products. Measured, the two meet at a fifth.
+        """
+        return min(256, n_points // 5)
 
     def begin(self) -> None:
         """From now on, remember what is overwritten."""

@@ -7,7 +7,14 @@ import numpy as np
 from kernelstream.compiled import compiled
 from kernelstream.kernels import Kernel
 from kernelstream.parts import rule
-from kernelstream.stores.base import STAGED_ROWS, Slots, write_row
+from kernelstream.stores.base import (
+    NOTHING_PENDING,
+    STAGED_ROWS,
+    CheckedCache,
+    Slots,
+    Values,
+    write_row,
+)
 
 __all__ = ["DenseStore"]
 
@@ -27,7 +34,7 @@ class SlotWriter(NamedTuple):
     old_rows: Any
     old_cache: Any
 
-    def write_points(self, trail, done):
+    def write_points(self, expansion, tile, trail, done):
         """Put rows into their slots and merge points, in order."""
         _write_points(self, trail, done)
 
@@ -59,6 +66,7 @@ class DenseStore(Slots):
     """Slots that hold rows. Rows are written here and nowhere else."""
 
     is_sparse = False
+    writes_in_loop = True
 
     def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
         super().__init__(
@@ -76,6 +84,14 @@ class DenseStore(Slots):
     def stored(self, n_points: int) -> np.ndarray:
         """A copy of the rows of the first n points."""
         return self.rows[:n_points].copy()
+
+    def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
+        """What is stored of the first n points, as arrays by name."""
+        return {"row_cache": self.row_cache[:n_points], "points": self.stored(n_points)}
+
+    def fill(self, arrays: dict[str, np.ndarray], checked_cache: CheckedCache) -> None:
+        """Take over what `to_arrays` gave."""
+        self.restore(arrays["points"], checked_cache(arrays["points"]))
 
     def restore(self, rows: np.ndarray, row_cache: np.ndarray) -> None:
         """Take rows as the first points."""
@@ -107,7 +123,7 @@ class DenseStore(Slots):
         self.rows = rows
         self._nothing = self._room_for(0)
 
-    def writer(self, X: np.ndarray, x: np.ndarray) -> SlotWriter:
+    def writer(self, X: np.ndarray, x: np.ndarray, values: Values) -> SlotWriter:
         """What the loop needs to write rows of X as points."""
         if self.journal is None:
             old = self._nothing
@@ -135,12 +151,12 @@ class DenseStore(Slots):
             for i in reversed(np.flatnonzero(slots >= 0)):  # the oldest entry of a slot comes last
                 self.rows[slots[i]], self.row_cache[slots[i]] = rows[i], row_cache[i]
 
-    def block(self, n_points: int, X: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-        """Write k(points, X) into `out`."""
-        self.write_block(self.rows[:n_points], X, self.row_cache[:n_points], x, out)
-
-    def tile(self, n_points: int, X: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
         """k(points, X) and below it k(X, X)."""
+        k = self._kernel_values(n_points, X, x)
+        return Values(k, n_points, k[:n_points], NOTHING_PENDING)
+
+    def _kernel_values(self, n_points: int, X: np.ndarray, x: np.ndarray) -> np.ndarray:
         end = n_points + len(X)
         block = self.memory.lend("block", (end, len(X)), self.dtype)
         diagonal = self.kernel.diagonal(x)

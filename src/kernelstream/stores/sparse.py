@@ -7,7 +7,7 @@ from scipy import sparse
 
 from kernelstream.kernels import Kernel
 from kernelstream.parts import rule
-from kernelstream.stores.base import Slots
+from kernelstream.stores.base import NOTHING_PENDING, CheckedCache, Slots, Values
 
 __all__ = ["SparseStore"]
 
@@ -16,7 +16,7 @@ __all__ = ["SparseStore"]
 class NoSlots(NamedTuple):
     """What the loop is given where it cannot write rows itself."""
 
-    def write_points(self, trail, done):
+    def write_points(self, expansion, tile, trail, done):
         """Nothing: `SparseStore.write` does it."""
         return
 
@@ -28,6 +28,7 @@ class SparseStore(Slots):
     """Slots whose rows are sparse. A change makes a new matrix, so that undoing is easy."""
 
     is_sparse = True
+    writes_in_loop = False
 
     def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
         rows = sparse.csr_array((0, n_features), dtype=dtype)
@@ -41,6 +42,23 @@ class SparseStore(Slots):
     def stored(self, n_points: int) -> sparse.csr_array:
         """A copy of the rows of the first n points."""
         return self.rows[:n_points].copy()
+
+    def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
+        """What is stored of the first n points, as arrays by name."""
+        rows = self.stored(n_points)
+        return {
+            "row_cache": self.row_cache[:n_points],
+            "points.data": rows.data,
+            "points.indices": rows.indices.astype(np.int64),
+            "points.indptr": rows.indptr.astype(np.int64),
+        }
+
+    def fill(self, arrays: dict[str, np.ndarray], checked_cache: CheckedCache) -> None:
+        """Take over what `to_arrays` gave."""
+        pieces = [arrays[f"points.{name}"].copy() for name in ("data", "indices", "indptr")]
+        rows = sparse.csr_array(tuple(pieces), shape=(len(pieces[2]) - 1, self.n_features))
+        rows.check_format(full_check=True)
+        self.restore(rows, checked_cache(rows))
 
     def restore(self, rows: sparse.csr_array, row_cache: np.ndarray) -> None:
         """Take rows as the first points."""
@@ -63,7 +81,7 @@ class SparseStore(Slots):
         pieces = rows.data, rows.indices, rows.indptr
         self.rows = sparse.csr_array(pieces, shape=(rows.shape[0], n_features))
 
-    def writer(self, X: sparse.csr_array, x: np.ndarray) -> NoSlots:
+    def writer(self, X: sparse.csr_array, x: np.ndarray, values: Values) -> NoSlots:
         """What the loop is given in place of dense slots."""
         return _NO_SLOTS
 
@@ -97,7 +115,7 @@ class SparseStore(Slots):
             rows, own = rows[:n_points], own[:n_points]
         self.write_block(rows, X, own, x, out)
 
-    def tile(self, n_points: int, X: sparse.csr_array, x: np.ndarray) -> Any:
+    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
         """k(points, X) and below it k(X, X)."""
         shape = n_points + X.shape[0], X.shape[0]
         block = self.memory.lend("block", shape, self.dtype)
@@ -106,4 +124,4 @@ class SparseStore(Slots):
         diagonal = self.kernel.diagonal(x)
         if diagonal is not None:  # exactly, whatever rounding made of it
             block[n_points:].reshape(-1)[:: X.shape[0] + 1] = diagonal
-        return block
+        return Values(block, n_points, block[:n_points], NOTHING_PENDING)

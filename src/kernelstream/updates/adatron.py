@@ -34,6 +34,7 @@ class Adatron(Update):
     Adatron()
     """
 
+    folds = False
     intercept_in_kernel = True
     keeps_sum = False
 

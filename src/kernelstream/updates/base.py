@@ -88,6 +88,7 @@ class Update(Part):
     has_intercept_step = False  # whether intercepts have step sizes of their own
     intercept_in_kernel = False  # whether an intercept is a part of f, by the kernel
     keeps_coefficients = False  # whether old ones stay as they are, without regularization
+    folds = True  # whether it needs no points, where f is a weight for each explicit feature
     finishes = False  # has something left to do after a stream, which `finish` does
     keeps_sum = True  # whether the sum of all models can be kept: old coefficients only shrink
 

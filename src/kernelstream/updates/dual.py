@@ -313,6 +313,7 @@ class Dual(Update):
     """
 
     loop = "dictionary"
+    folds = False
     intercept_in_kernel = True
     keeps_sum = False
 

@@ -75,6 +75,7 @@ class LASVM(Update):
     """
 
     loop = "active"
+    folds = False
     finishes = True
     keeps_sum = False
 

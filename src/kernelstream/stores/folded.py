@@ -1,0 +1,171 @@
+"""No points: the explicit features of rows, of which a model has one weight each.
+
+The expansion's coefficients belong to features in place of points, so that scores, files and
+undoing are the same. The kernel values among the rows of a tile are ``phi phi^T``; what the rows
+bring to the weights is collected while the loop runs, and added after it.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from kernelstream.compiled import compiled
+from kernelstream.expansion import Pending
+from kernelstream.kernels import Kernel, inner_products
+from kernelstream.parts import rule
+from kernelstream.stores.base import CheckedCache, Memory, Values
+
+__all__ = ["FoldedStore", "SparseFoldedStore"]
+
+_TILE = 64  # rows: kernel values among them cost as much as the scores of so many outputs
+
+
+@rule
+class DenseFeatures(NamedTuple):
+    """phi of the rows of a tile."""
+
+    values: Any  # (rows, features)
+
+    def write_points(self, expansion, tile, trail, done):
+        """Add what the rows of a tile have brought to the weights."""
+        _add_pending(self, expansion.coef, tile.pending, done)
+        expansion.average.add_pending(self, tile.pending, done)
+        if done > 0:
+            tile.changes.mark_all()
+
+    def add_combination(self, weights, amounts, done):
+        """Add a combination of the rows to the weights of an output."""
+        for i in range(done):
+            amount = amounts[i]
+            if amount != 0.0:
+                for j in range(self.values.shape[1]):
+                    weights[j] += amount * self.values[i, j]
+
+
+@rule
+class SparseFeatures(NamedTuple):
+    """The same, sparse."""
+
+    indptr: Any
+    indices: Any
+    data: Any
+
+    def write_points(self, expansion, tile, trail, done):
+        _add_pending(self, expansion.coef, tile.pending, done)
+        expansion.average.add_pending(self, tile.pending, done)
+        for e in range(self.indptr[done]):
+            tile.changes.mark(self.indices[e])
+
+    def add_combination(self, weights, amounts, done):
+        for i in range(done):
+            amount = amounts[i]
+            if amount != 0.0:
+                for e in range(self.indptr[i], self.indptr[i + 1]):
+                    weights[self.indices[e]] += amount * self.data[e]
+
+
+@compiled
+def _add_pending(features, coef, pending, done):
+    for k in range(coef.shape[0]):  # line by line, so that the weights stay in the cache
+        for s in range(coef.shape[1]):
+            features.add_combination(coef[k, s], pending.coef[:, s, k], done)
+
+
+class FoldedStore:
+    """Explicit features, and no points."""
+
+    is_sparse = False
+    writes_in_loop = True
+
+    def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
+        self.kernel = kernel
+        self.n_slots = n_slots
+        self.n_features = n_features
+        self.dtype = dtype
+        self.memory = Memory()
+
+    @staticmethod
+    def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
+        """How much memory it takes: there are no points."""
+        return 0
+
+    @property
+    def n_first(self) -> int:
+        """How many features there are before any row has been learned."""
+        return self.n_slots
+
+    def basis(self, n_points: int, X: Any, x: np.ndarray) -> Any:
+        """The features of rows, a line each: what weights are multiplied with."""
+        return self.kernel.features(X, x).T
+
+    def tile_rows(self, n_points: int) -> int:
+        """How many rows best share a matrix product."""
+        return _TILE
+
+    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
+        """Kernel values among the rows, and their features."""
+        return self.values_of(self.kernel.features(X, x), self.kernel.diagonal(x), coef)
+
+    def values_of(self, phi: Any, diagonal: Any, coef: np.ndarray) -> Values:
+        """What features make of a tile; `diagonal` is k(x, x), where it is known."""
+        n_rows, n_outputs, n_functions = phi.shape[0], coef.shape[0], coef.shape[1]
+        k = self.memory.lend("k", (n_rows, n_rows), self.dtype)
+        if n_rows > 1 or diagonal is None:
+            inner_products(phi, phi, k)
+        if diagonal is not None:  # exactly, whatever rounding made of it
+            k.reshape(-1)[:: n_rows + 1] = diagonal
+        pending = Pending(
+            self.memory.lend("pending", (n_rows, n_functions, n_outputs)),
+            self.memory.lend("past", (n_rows, n_outputs)),
+        )
+        for array in pending:
+            array[...] = 0.0
+        return Values(k, 0, phi.T, pending)
+
+    def writer(self, X: Any, x: np.ndarray, values: Values) -> Any:
+        """What the loop is given to add rows to the weights."""
+        phi = values.basis.T
+        if sparse.issparse(phi):
+            return SparseFeatures(phi.indptr, phi.indices, phi.data)
+        return DenseFeatures(phi)
+
+    def write(self, trail: Any, done: int, X: Any, x: np.ndarray) -> None:
+        """Nothing: the loop has added the rows to the weights."""
+
+    def begin(self) -> None:
+        """Nothing: the weights are part of the machine's state."""
+
+    def end(self) -> None:
+        """Nothing."""
+
+    def undo(self) -> None:
+        """Nothing."""
+
+    def widen(self, n_features: int) -> None:
+        """Give rows more features, or take such features away."""
+        self.n_slots = int(self.kernel.n_explicit(n_features))
+        self.n_features = n_features
+
+    def stored(self, n_points: int) -> np.ndarray:
+        """There are no points."""
+        return np.empty((0, self.n_features), self.dtype)
+
+    def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
+        """Nothing is stored."""
+        return {}
+
+    def fill(self, arrays: dict[str, np.ndarray], checked_cache: CheckedCache) -> None:
+        """Nothing is stored."""
+
+    def copy(self, n_points: int) -> "FoldedStore":
+        """A copy."""
+        copy = type(self)(self.kernel, self.n_slots, self.n_features, self.dtype)
+        copy.memory = self.memory
+        return copy
+
+
+class SparseFoldedStore(FoldedStore):
+    """Explicit features of sparse rows."""
+
+    is_sparse = True
