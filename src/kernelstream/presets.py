@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from kernelstream.budgets import Independent, LeastLoss, OldestOut, SmallestOut, Unbounded
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
+from kernelstream.estimators.choices import may_fold
 from kernelstream.parts import one_of
 from kernelstream.step_sizes import Constant, InverseDecay, SqrtDecay, smd_for
 from kernelstream.updates import ALMA, LASVM, Adatron, Ballseptron, Dual, Implicit
@@ -95,6 +96,15 @@ _PRESETS = {
             "update": Implicit(), "step_size": Constant(1.0), "regularization": 0.0,
             "budget": LeastLoss(256),
         },
+    ),
+    "linear-pa": Preset(
+        "passive-aggressive linear model, PA-I: a weight per feature (Crammer and others 2006)",
+        LeastLoss,
+        lambda task: {
+            "kernel": "linear", "update": Implicit(), "step_size": Constant(1.0),
+            "regularization": 0.0, "fit_intercept": True,
+        },
+        ("classifier", "regressor"),
     ),
     "svrseq": Preset(
         "batch support vector regression by sequential dual ascent, in several passes; fit only",
@@ -205,7 +215,7 @@ def names() -> list[str]:
     --------
     >>> import kernelstream as ks
     >>> ks.presets.names()  # doctest: +NORMALIZE_WHITESPACE
-    ['svmd', 'svmd-single-step', 'norma', 'ilk', 'silk', 'silk-md', 'pa', 'svrseq',
+    ['svmd', 'svmd-single-step', 'norma', 'ilk', 'silk', 'silk-md', 'pa', 'linear-pa', 'svrseq',
      'sog-svr', 'sog-svr-paper', 'sog-svc', 'perceptron', 'averaged-perceptron',
      'voted-perceptron', 'ballseptron', 'alma', 'pegasos', 'adatron', 'lasvm']
     """
@@ -251,4 +261,7 @@ def make(preset: str, task: str, **params: Any) -> Any:
     size = params.get("budget")
     if chosen.policy is not None and isinstance(size, Integral) and not isinstance(size, bool):
         params["budget"] = chosen.policy(int(size))
-    return estimator().set_params(**{**chosen.parts(estimator.task), **params})
+    parts = chosen.parts(estimator.task)
+    if "budget" not in params and may_fold(estimator().set_params(**{**parts, **params})):
+        params["budget"] = "auto"  # a weight per feature
+    return estimator().set_params(**{**parts, **params})

@@ -18,16 +18,12 @@ from kernelstream.step_sizes import as_step_size
 from kernelstream.updates import as_update
 
 __all__ = [
-    "budget_of",
-    "kernel_of",
-    "learns_from_streams",
-    "parts_of",
-    "refuse_unused",
-    "solver_of",
-]
+    "DEFAULT_SIZE", "budget_of", "kernel_of", "learns_from_streams", "may_fold", "parts_of",
+    "refuse_unused", "solver_of",
+]  # fmt: skip
 
 _DEFAULT_REGULARIZATION = 1e-6
-_DEFAULT_SIZE = 512  # points, where budget="auto" means points
+DEFAULT_SIZE = 512  # points, where budget="auto" means points
 _KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
 # what presets say where there is no step size to choose, and a default written as a part
 _PLAIN = {
@@ -58,12 +54,14 @@ def budget_of(model: Any) -> Any:
     """The budget of a model's parameters; "auto" is a weight per feature where that is possible."""
     if not (isinstance(model.budget, str) and model.budget == "auto"):
         return as_budget(model.budget)
-    is_explicit = (
-        isinstance(model.kernel, Kernel | str) and as_kernel(model.kernel, {}).has_features
-    )
-    if is_explicit and as_update(model.update).folds and model.predictor != "voted":
-        return make("Folded")
-    return as_budget(_DEFAULT_SIZE)
+    return make("Folded") if may_fold(model) else as_budget(DEFAULT_SIZE)
+
+
+def may_fold(model: Any) -> bool:
+    """Whether a model's parameters allow a weight per explicit feature in place of points."""
+    kernel = model.kernel
+    has_features = isinstance(kernel, Kernel | str) and as_kernel(kernel, {}).has_features
+    return has_features and as_update(model.update).folds and model.predictor != "voted"
 
 
 def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = False) -> Parts:

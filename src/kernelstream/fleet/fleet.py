@@ -10,7 +10,13 @@ from sklearn.utils.validation import check_array
 from kernelstream import presets
 from kernelstream.estimators.bad_rows import unmasked
 from kernelstream.estimators.base import Learned
-from kernelstream.estimators.choices import kernel_of, parts_of, refuse_unused, solver_of
+from kernelstream.estimators.choices import (
+    DEFAULT_SIZE,
+    kernel_of,
+    parts_of,
+    refuse_unused,
+    solver_of,
+)
 from kernelstream.estimators.files import labels_from_header
 from kernelstream.estimators.labels import Labels, as_labels
 from kernelstream.estimators.rows import checked_weights
@@ -118,6 +124,8 @@ class Fleet:
         self.params = params
         self.n_skipped_ = 0
         self._prototype = presets.make(preset, task, **params)
+        if self._prototype.budget == "auto":  # the models of a fleet keep points
+            self._prototype.set_params(budget=DEFAULT_SIZE)
         if as_update(self._prototype.update).loop == "dictionary":
             raise ValueError(
                 f"preset={preset!r} fits a dictionary, which a fleet cannot: choose another preset."
