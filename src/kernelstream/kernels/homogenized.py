@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.kernels.base import Kernel
+from kernelstream.kernels.base import Kernel, number_of
 from kernelstream.parts import number, part, rule
 
 __all__ = ["Homogenized"]
@@ -15,12 +15,18 @@ class HomogenizedRule(NamedTuple):
     """Columns of another kernel, with a constant."""
 
     kernel: Any
-    constant: float
+    constant: Any
 
     def write_column(self, features, n, x, out):
         self.kernel.write_column(features, n, x, out)
         for i in range(n):
             out[i] += self.constant
+
+    def value_at(self, features, i, x):
+        return self.kernel.value_at(features, i, x) + self.constant
+
+    def of_products(self, product, p, x):
+        return self.kernel.of_products(product, p, x) + self.constant
 
 
 @part("kernel")
@@ -60,6 +66,17 @@ class Homogenized(Kernel):
     def knows_diagonal(self) -> bool:  # type: ignore[override]
         return self.kernel.knows_diagonal
 
+    @property
+    def adds_up(self) -> bool:  # type: ignore[override]
+        return self.kernel.adds_up
+
+    @property
+    def from_products(self) -> bool:  # type: ignore[override]
+        return self.kernel.from_products
+
+    def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
+        return self.kernel.loses_digits(x, dtype)
+
     def resolve(self, n_features: int) -> "Homogenized":
         self.check()
         return Homogenized(self.kernel.resolve(n_features), self.offset)
@@ -79,7 +96,7 @@ class Homogenized(Kernel):
         return self.kernel.compiles()
 
     def to_rule(self, dtype: Any = np.float64) -> Any:
-        return HomogenizedRule(self.kernel.to_rule(dtype), float(self.offset**2))
+        return HomogenizedRule(self.kernel.to_rule(dtype), number_of(dtype)(self.offset**2))
 
     def magnitude(self, x):
         return self.kernel.magnitude(x) + self.offset**2

@@ -27,6 +27,13 @@ class NormalizedRule(NamedTuple):
             self.kernel.write_column(features[:, i : i + 1], 1, x, length)
             out[i] = length[0] / both
 
+    def value_at(self, features, i, x):
+        own = self.kernel.value_at(x.reshape((-1, 1)), 0, x)
+        root = math.sqrt(max(own, 1e-300))
+        own = self.kernel.value_at(features, i, features[:, i])
+        both = math.sqrt(max(own, 1e-300)) * root  # the same whichever is x
+        return self.kernel.value_at(features, i, x) / both
+
 
 @part("kernel")
 class Normalized(Kernel):
@@ -58,6 +65,10 @@ class Normalized(Kernel):
                 f"kernel={self.kernel!r} is not a kernel object whose diagonal is known: give "
                 "Polynomial(...), say."
             )
+
+    @property
+    def adds_up(self) -> bool:  # type: ignore[override]
+        return self.kernel.adds_up
 
     def resolve(self, n_features: int) -> "Normalized":
         self.check()
