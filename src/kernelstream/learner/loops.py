@@ -24,7 +24,7 @@ def learn_expansion(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
     """The loop over an expansion: kernel values and raw scores by matrix products, then rows."""
-    store, state, n = machine.store, machine.state, machine.n_points
+    store, state, n = machine.store, machine.loop_state(), machine.n_points
     k = machine.kernel_tile(X, x)
     expansion, n_outputs = state.expansion, machine.n_outputs
     raw = expansion.outputs.raw_scores(
@@ -43,7 +43,7 @@ def learn_by_dictionary(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
     """The loop over a dictionary, which needs no scores beforehand."""
-    store, state, n = machine.store, machine.state, machine.n_points
+    store, state, n = machine.store, machine.loop_state(), machine.n_points
     k = machine.kernel_tile(X, x)
     raw = store.memory.lend("raw", (1, X.shape[0], machine.n_outputs))
     tile = Tile(k, n, raw, y, weight, state.gram, machine.changes())

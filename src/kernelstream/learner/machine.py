@@ -37,6 +37,7 @@ from kernelstream.learner.rows import (
     refuse_extreme,
     refuse_large,
 )
+from kernelstream.learner.scaled import scaled, scaled_in_order
 from kernelstream.learner.state import (
     State,
     allocate,
@@ -51,6 +52,7 @@ from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import fields as state_fields
 from kernelstream.learner.undo import Undo, new_changes
 from kernelstream.parts import Field
+from kernelstream.scalings import UNSCALED
 from kernelstream.stores import STAGED_ROWS, DenseStore, SparseStore, Store
 
 __all__ = [
@@ -113,7 +115,7 @@ class Machine:
         )
         n_slots = first_slots(self.limit) if n_slots is None else n_slots
         declared = self._declared[keeps_nonzeros(self._most_touched, n_outputs)]
-        sizes = sizes_of(self._most_touched, n_outputs, n_slots)
+        sizes = sizes_of(self._most_touched, n_outputs, n_slots, n_features)
         kind: Any = SparseStore if sparse else DenseStore
         needed = n_bytes(declared, sizes) + kind.n_bytes(n_slots, n_features, dtype)
         refuse_beyond(max_bytes, needed, "the model")
@@ -167,6 +169,7 @@ class Machine:
             self._most_touched,
             self.n_outputs if n_outputs is None else n_outputs,
             self.n_slots if n_slots is None else n_slots,
+            self.n_features,
         )
 
     # --- what a person can read ------------------------------------------------------------------
@@ -212,7 +215,7 @@ class Machine:
         return self.parts.budget.truncation_error(self.state.budget)
 
     def support(self) -> Any:
-        """The rows of the points."""
+        """The rows of the points, as kernels see them: scaled, where there is a scaling."""
         return self.store.stored(self.n_points)[self.kept]
 
     def coefficients(self) -> np.ndarray:
@@ -250,6 +253,7 @@ class Machine:
         list of Trail
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
+        X = scaled_in_order(self, X, weight)
         x = self.kernel.row_cache(X)
         refuse_large(self.kernel, self.dtype, X, x)
         refuse_extreme(y, weight)
@@ -279,7 +283,6 @@ class Machine:
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row: `learn` without what only longer blocks need."""
-        x = self._checked_row(X)
         problem = extreme_target(y)
         if problem is not None:
             raise BadRow(0, problem)
@@ -287,6 +290,8 @@ class Machine:
             self.scratch["row"] = np.empty(1), np.ones(1), new_trail(1, 0)
         target, weight, trail = self.scratch["row"]
         target[0] = y
+        X = scaled_in_order(self, X, weight)
+        x = self._checked_row(X)
         self.make_room(1)
         if not LOOPS[self.parts.update.loop](self, X, x, target, weight, trail):
             raise BadRow(0, TOO_LARGE_A_STEP)
@@ -299,7 +304,8 @@ class Machine:
         """
         room = self.n_points < self.n_slots or self.limit is not None
         is_ready = "learn" in self.scratch and not self.store.is_sparse
-        return room and is_ready and not self.parts.update.finishes
+        is_one = not self.parts.update.finishes and not self.parts.scaling.is_scaled
+        return room and is_ready and is_one
 
     def fit(self, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any) -> tuple[int, float]:
         """Fit a machine that has learned nothing by a solver that revisits its rows.
@@ -308,6 +314,7 @@ class Machine:
         by how much the conditions of the optimum are violated at the end, where that is known.
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
+        X = scaled_in_order(self, X, weight)
         refuse_large(self.kernel, self.dtype, X, self.kernel.row_cache(X))
         refuse_extreme(y, weight)
         solver = SOLVERS[self.parts.update.solver(self.parts.budget)]
@@ -324,7 +331,7 @@ class Machine:
         # The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
         # poor matrix products. Measured, the two meet at a fifth. With many outputs the scores of a
         # tile should still fit into the processor's cache.
-        return max(32, min(256, self.n_points // 5, _SCORES_OF_A_TILE // self.n_outputs))
+        return max(32, min(256, self.n_points // 5, _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
 
     # --- for the loops ---------------------------------------------------------------------------
 
@@ -334,6 +341,12 @@ class Machine:
         if not self.kernel.is_bounded_by_cache and not np.isfinite(k).all():
             raise BadRow(0, f"{self.kernel!r} is not finite for it or for a row after it")
         return k
+
+    def loop_state(self) -> State:
+        """The state as loops are given it: the same code learns with and without a scaling."""
+        if not self.parts.scaling.is_scaled:
+            return self.state
+        return self.state._replace(scaling=UNSCALED.state())
 
     def work(self) -> Work:
         """Memory for one row at a time, kept until an output joins."""
@@ -436,7 +449,7 @@ class Machine:
         -------
         ndarray of shape (rows, outputs)
         """
-        result = np.empty((X.shape[0], self.n_outputs))
+        result, X = np.empty((X.shape[0], self.n_outputs)), scaled(self, X)
         x, read = self.kernel.row_cache(X), READOUTS[readout]
         refuse_large(self.kernel, self.dtype, X, x)
         expansion, b = self.state.expansion, self.state.intercept.b
@@ -450,6 +463,7 @@ class Machine:
 
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""
+        X = scaled(self, X)
         n, x = self.n_points, self._checked_row(X)
         block = np.empty((n, 1), self.dtype)  # of its own: other threads may predict too
         self.store.block(n, X, x, block)
@@ -537,6 +551,9 @@ class Machine:
     def widen(self, n_features: int) -> None:
         """Give rows more features, which are zero in all that was learned; or take those away."""
         self.store.widen(n_features)
+        if self.parts.scaling.is_scaled:
+            self.state = resize(self.state, self.declared, self.sizes())
+            self._room = None
 
     # --- to and from arrays ----------------------------------------------------------------------
 

@@ -46,6 +46,7 @@ class State(NamedTuple):
     update: Any
     gram: Any  # kernel values between points, where norms are corrected by them
     drift: Any
+    scaling: Any  # statistics of the rows so far; the loops, which see scaled rows, have none
 
 
 class Drift(NamedTuple):
@@ -133,10 +134,11 @@ def check_values(state: State, declared: State, sizes: dict[str, int]) -> None:
 
 
 def resize(state: State, declared: State, sizes: dict[str, int]) -> State:
-    """The same state with more outputs or more points."""
+    """The same state with more outputs, more points or another number of features."""
     larger = allocate(declared, sizes)
     for (_, old), (_, new) in zip(arrays(state), arrays(larger), strict=True):
-        new[tuple(slice(n) for n in old.shape)] = old
+        common = tuple(slice(min(n, m)) for n, m in zip(old.shape, new.shape, strict=True))
+        new[common] = old[common]
     return larger
 
 
