@@ -8,12 +8,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.sparse import csr_array
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 
-from kernelstream.kernels import RBF, Custom, Laplacian, Linear, Polynomial, as_kernel, names
+from kernelstream.kernels import (
+    RBF,
+    Bias,
+    Custom,
+    Homogenized,
+    Laplacian,
+    Linear,
+    Matern,
+    Normalized,
+    Polynomial,
+    Scaled,
+    Sum,
+    as_kernel,
+    names,
+)
 from kernelstream.kernels.exponential import exp_of_negative
 
+
+def matern(X, Z, gamma):
+    s = np.sqrt(gamma) * cdist(X, Z)
+    return (1 + s) * np.exp(-s)
+
+
 CASES = {
+    "matern": (Matern(0.3), partial(matern, gamma=0.3)),
+    "bias": (Bias(2.0), lambda X, Z: np.full((len(X), len(Z)), 2.0)),
+    "scaled": (Scaled(Linear(), 0.3), lambda X, Z: 0.3 * (X @ Z.T)),
+    "sum": (
+        Sum(Bias(), Scaled(Linear(), 0.2), RBF(0.3), Scaled(Matern(0.3), 2.0)),
+        lambda X, Z: 1 + 0.2 * (X @ Z.T) + rbf_kernel(X, Z, 0.3) + 2 * matern(X, Z, 0.3),
+    ),
+    "sum-apart": (
+        Sum([RBF(0.3), Laplacian(0.3), Custom(lambda X, Z: X @ Z.T)]),
+        lambda X, Z: rbf_kernel(X, Z, 0.3) + laplacian_kernel(X, Z, 0.3) + X @ Z.T,
+    ),
     "rbf": (RBF(0.3), lambda X, Z: rbf_kernel(X, Z, 0.3)),
     "linear": (Linear(), linear_kernel),
     "laplacian": (Laplacian(0.3), lambda X, Z: laplacian_kernel(X, Z, 0.3)),
@@ -97,13 +131,56 @@ def test_rows_far_from_zero_lose_no_digits(dtype):
     random = np.random.default_rng(0)
     offset = 7e5 if dtype == np.float64 else 3e3
     X = (offset + random.normal(size=(20, 3))).astype(dtype)
-    kernel = RBF(0.3)
-    out = np.empty((20, 20), dtype)
-    numbers = kernel.row_cache(X)
-    kernel.block(X, X, numbers, numbers, out)
     exact = X.astype(float)
     expected = np.exp(-0.3 * ((exact[:, None] - exact[None]) ** 2).sum(-1))
-    np.testing.assert_allclose(out, expected, rtol=1e-9 if dtype == np.float64 else 1e-5)
+    for kernel, constant in ((RBF(0.3), 0.0), (Sum(Bias(), RBF(0.3)), 1.0)):
+        out = np.empty((20, 20), dtype)
+        numbers = kernel.row_cache(X)
+        kernel.block(X, X, numbers, numbers, out)
+        np.testing.assert_allclose(
+            out, constant + expected, rtol=1e-9 if dtype == np.float64 else 1e-5
+        )
+
+
+SUMS = [
+    Sum(Bias(), Scaled(Linear(), 0.2), RBF(0.3), Matern(0.4)),
+    Sum(Homogenized(Polynomial(2, 0.3, 1.0), 0.5), Scaled(Laplacian(0.3), 2.0)),
+    Sum(Normalized(Polynomial(2, 0.3, 1.0)), Sum(Bias(), Linear())),
+]
+
+
+@pytest.mark.parametrize("kernel", SUMS, ids=["products", "apart", "nested"])
+def test_sums_of_sparse_rows_and_single_columns_are_those_of_blocks(kernel):
+    random = np.random.default_rng(0)
+    X, Z = (np.where(random.random((n, 4)) < 0.5, 0.0, random.normal(size=(n, 4))) for n in (9, 7))
+    expected = sum(part(X, Z) for part in kernel.kernels)
+    np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel(csr_array(X), csr_array(Z)), expected, rtol=1e-12)
+    out, rule = np.zeros(9), kernel.to_rule()
+    for j in range(7):
+        rule.write_column(np.ascontiguousarray(X.T), 9, Z[j], out)
+        np.testing.assert_allclose(out, expected[:, j], rtol=1e-12)
+
+
+def test_a_sum_is_a_part_like_the_others():
+    kernel = Bias() + Linear() * 0.5 + RBF()
+    assert kernel == Sum(Bias(), Scaled(Linear(), 0.5), RBF())
+    assert kernel == Sum([Bias(), Scaled(Linear(), 0.5), RBF()])
+    assert kernel != Sum(Bias(), RBF())
+    assert clone(kernel) == kernel
+    assert hash(clone(kernel)) == hash(kernel)
+    assert kernel.resolve(4).kernels[2] == RBF(0.25)
+    assert Scaled(Linear()).resolve(4) == Scaled(Linear(), 0.25)
+    assert repr(kernel.resolve(4)) == (
+        "Sum(Bias(value=1.0), Scaled(factor=0.5, kernel=Linear()), RBF(gamma=0.25))"
+    )
+    kernel.set_params(kernels_2__gamma=3.0, kernels_0=Linear())
+    assert kernel == Sum(Linear(), Scaled(Linear(), 0.5), RBF(3.0))
+    assert kernel.get_params()["kernels_1__factor"] == 0.5
+    with pytest.raises(TypeError, match="not a kernel object"):
+        Sum(RBF(1.0), 3.0)
+    with pytest.raises(ValueError, match="factor=0"):
+        Scaled(Linear(), 0.0)
 
 
 def test_the_compiled_exponential_is_the_librarys():

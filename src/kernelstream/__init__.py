@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         label_kernels,
         margins,
         presets,
+        scalings,
         step_sizes,
         streams,
         updates,
@@ -44,7 +45,7 @@ _HOME = {
 }
 _MODULES = [
     "budgets", "datasets", "kernels", "label_kernels", "margins", "presets",
-    "step_sizes", "streams", "updates", "vision",
+    "scalings", "step_sizes", "streams", "updates", "vision",
 ]  # fmt: skip
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "margins",
     "prequential",
     "presets",
+    "scalings",
     "step_sizes",
     "streams",
     "updates",

@@ -58,13 +58,10 @@ class _Adapter(BadRowPolicy, base.Estimator):
         """The scikit-learn estimator behind, or None before the first row."""
         return self._model
 
-    def _new_model(self, n_features: int) -> Any:
-        params = {k: v for k, v in self._get_params().items() if k not in ("gamma", "on_bad_row")}
-        given = isinstance(self.kernel, str) and self.kernel != "linear"  # type: ignore[attr-defined]
-        if given:
-            params["gamma"] = 1.0 / n_features if self.gamma is None else self.gamma
-        elif self.gamma is not None:
-            params["gamma"] = self.gamma
+    def _new_model(self) -> Any:
+        params = {k: v for k, v in self._get_params().items() if k != "on_bad_row"}
+        if self.gamma is None:  # of the first row's number of features, which is what "auto" says
+            del params["gamma"]
         return self._estimator(**params)
 
     @property
@@ -110,7 +107,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
         self._report(sifted.bad)
 
     def target_check(self) -> Callable[[Any], str | None]:
-        model = self._new_model(1) if self._model is None else self._model
+        model = self._new_model() if self._model is None else self._model
         return model.target_check()
 
     @contextmanager
@@ -147,7 +144,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
         for name in sorted(new, key=repr):  # the same places whatever the order of a dictionary
             self._columns[name] = len(self._columns)
         if self._model is None:
-            self._model = self._new_model(max(len(self._columns), 1))
+            self._model = self._new_model()
         elif new and len(self._columns) > self._width() and self._model.__sklearn_is_fitted__():
             self._model.widen(max(len(self._columns), 2 * self._width()))
 
@@ -221,7 +218,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         label_structure: Any = None, margin: Any = 1.0, nu: float | None = None,
         step_size: Any = "smd", update: Any = "explicit", budget: Any = "auto", C: float = 1.0,
         regularization: float | None = None, fit_intercept: bool = False, predictor: str = "last",
-        on_bad_row: Any = "raise",
+        scaling: Any = None, on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -236,6 +233,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         self.regularization = regularization
         self.fit_intercept = fit_intercept
         self.predictor = predictor
+        self.scaling = scaling
         self.on_bad_row = on_bad_row
         self._begin()
 
@@ -304,7 +302,7 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
         margin: Any = 1.0, nu: float | None = None, step_size: Any = "smd",
         update: Any = "explicit", budget: Any = "auto", C: float = 1.0,
         regularization: float | None = None, fit_intercept: bool = False,
-        on_bad_row: Any = "raise",
+        scaling: Any = None, on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -317,6 +315,7 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
         self.C = C
         self.regularization = regularization
         self.fit_intercept = fit_intercept
+        self.scaling = scaling
         self.on_bad_row = on_bad_row
         self._begin()
 
@@ -360,7 +359,7 @@ class NoveltyDetector(_Adapter, base.AnomalyDetector):
     def __init__(
         self, kernel: Any = "rbf", gamma: float | None = None, nu: float = 0.05,
         step_size: Any = "smd", update: Any = "explicit", budget: Any = "auto", C: float = 1.0,
-        regularization: float | None = None, on_bad_row: Any = "raise",
+        regularization: float | None = None, scaling: Any = None, on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -370,6 +369,7 @@ class NoveltyDetector(_Adapter, base.AnomalyDetector):
         self.budget = budget
         self.C = C
         self.regularization = regularization
+        self.scaling = scaling
         self.on_bad_row = on_bad_row
         self._begin()
 

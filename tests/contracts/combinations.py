@@ -15,6 +15,9 @@ KERNELS = {
     "poly": kernels.Polynomial(3, 0.5, 1.0),
     "linear": kernels.Linear(),
     "laplacian": kernels.Laplacian(0.3),
+    "matern": kernels.Matern(0.8),
+    "sum": kernels.Sum(kernels.Bias(0.3), kernels.Scaled(kernels.Linear(), 0.2), kernels.RBF(0.5)),
+    "sum-apart": kernels.Sum(kernels.Laplacian(0.3), kernels.Homogenized(kernels.Linear(), 0.5)),
     "normalized": kernels.Normalized(kernels.Polynomial(2, 0.5, 1.0)),
     "custom": kernels.Custom(lambda X, Z: np.exp(-0.2 * ((X[:, None] - Z[None]) ** 2).sum(-1))),
 }

@@ -1,11 +1,21 @@
 """The parts that there are, as a table."""
 
-from kernelstream import budgets, kernels, label_kernels, losses, margins, step_sizes, updates
+from kernelstream import (
+    budgets,
+    kernels,
+    label_kernels,
+    losses,
+    margins,
+    scalings,
+    step_sizes,
+    updates,
+)
 from kernelstream.parts import Entry, all_parts
 
 __all__ = ["as_markdown", "rows"]
 
 _KINDS = {
+    "scaling": (scalings, "what do kernels see of a row?"),
     "kernel": (kernels, "how alike are two inputs?"),
     "label_structure": (label_kernels, "how alike are two labels, how far apart?"),
     "loss": (losses, "how wrong is this score, which way is better?"),

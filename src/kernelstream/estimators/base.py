@@ -81,6 +81,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
     n_epochs: Any
     random_state: Any
     predictor: Any
+    scaling: Any
 
     # --- what subclasses say ---------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from kernelstream.kernels import Kernel, as_kernel
 from kernelstream.learner.machine import Parts
 from kernelstream.margins import as_margin
 from kernelstream.parts import Choice, Unused, make, number, one_of
+from kernelstream.scalings import as_scaling
 from kernelstream.step_sizes import as_step_size
 from kernelstream.updates import as_update
 
@@ -34,7 +35,12 @@ _PLAIN = {
 
 def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
     """The kernel of a model's parameters with all its numbers; X is all the data there will be."""
-    gamma = model.gamma
+    gamma, scaling = model.gamma, as_scaling(model.scaling)
+    if gamma == "scale" and scaling.is_scaled:
+        raise ValueError(
+            f"gamma='scale' looks at rows as they come, and scaling={model.scaling!r} changes "
+            "them: leave gamma out, or give a number."
+        )
     if gamma == "scale" and isinstance(model.kernel, str):
         if X is None:
             raise ValueError(
@@ -46,7 +52,7 @@ def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
         gamma = 1.0 / (n_features * variance) if variance > 0 else 1.0
     chosen = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
     changed = {k: v for k, v in chosen.items() if v != _KERNEL_DEFAULTS[k]}
-    kernel = as_kernel(model.kernel, changed).resolve(n_features)
+    kernel = as_kernel(model.kernel, changed).resolve(scaling.squared_length(n_features))
     return as_update(model.update).own_kernel(kernel, _fits_intercept(model))
 
 
@@ -91,9 +97,10 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
         structured=structure is not None,
         fit_intercept=_fits_intercept(model),
         sparse=sparse,
+        scaling=as_scaling(model.scaling),
         given=model.get_params(deep=False),
     )
-    for chosen in (margin, update, budget, kernel, step_size):
+    for chosen in (margin, update, budget, kernel, step_size, choice.scaling):
         chosen.check_with(choice)
     _check_predictor(model, choice)
     return Parts(
@@ -108,6 +115,7 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
         loss_weight=number("C", model.C, above=0),
         dated=model.predictor == "voted",
         averaged=model.predictor == "averaged",
+        scaling=choice.scaling,
     )
 
 

@@ -52,8 +52,9 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         "rbf", "poly", "linear", "laplacian", a part of `kernelstream.kernels`, or any function
         ``k(X, Z) -> block``.
     gamma : float, "auto" or "scale", default="auto"
-        Width of a kernel given by name. "auto" is 1 / n_features. "scale" is
-        1 / (n_features * X.var()); it needs the data and works in `fit` only.
+        Width of a kernel given by name. "auto" is 1 / n_features, or 1 where `scaling` gives rows
+        unit length. "scale" is 1 / (n_features * X.var()); it needs the data and works in `fit`
+        only, without `scaling`.
     degree, coef0 : int and float, default=3 and 0.0
         Of the polynomial kernel given by name.
     loss : {"hinge", "log_loss", "perceptron"}, default="hinge"
@@ -95,6 +96,10 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         point brought to it leaves with the point where the budget drops it, so let nothing be
         dropped (``budget=None``) or what goes be handed on (`LeastLoss`, `Merge`). A vote needs
         updates that change no old coefficient, as the perceptron's: ``regularization=0``.
+    scaling : {"running"}, scaling part or None, default=None
+        What kernels see of a row. "running", recommended unless rows are scaled already: features
+        by the mean and the standard deviation of the rows learned before (`scalings.Running`).
+        None: the row as it is.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
         would overflow, a target that is none). "raise": an error, and the whole block is as if it
@@ -118,6 +123,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         zero: all is as it was. Above 0.3: the steps were too small lately. That follows a change of
         the stream, but chance does it too: `prequential` says what is an event (docs/drift.md).
     support_vectors_ : ndarray of shape (n_support_, n_features)
+        As kernels see them: with `scaling`, as they were scaled when they came.
     dual_coef_ : ndarray of shape (n_outputs, n_support_)
         What each support vector brings to each score, kernels between labels included.
     intercept_ : ndarray of shape (n_outputs,)
@@ -180,6 +186,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         n_epochs: int = 1,
         random_state: Any = None,
         predictor: str = "last",
+        scaling: Any = None,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -199,6 +206,7 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         self.n_epochs = n_epochs
         self.random_state = random_state
         self.predictor = predictor
+        self.scaling = scaling
         self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelClassifier":

@@ -138,7 +138,7 @@ def rebuild(
     model = cls(**{k: from_json(v, arrays, kernel) for k, v in header["params"].items()})
     labels = labels_from_header(header, model.structure(), max_bytes)
     resolved = from_json(header["kernel"], arrays, kernel)
-    if not isinstance(resolved, Kernel) or isinstance(resolved.gamma, str):
+    if not isinstance(resolved, Kernel) or resolved.resolve(1) != resolved:
         raise FileError(f"the file's kernel is {resolved!r}.")
     single_output, wanted = True, 1
     if (header["labels"] is None) == issubclass(cls, ClassifierMixin):

@@ -34,6 +34,8 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
     predictor : {"last", "averaged"}, default="last"
         What predicts: the model as it is now, or the average of all models so far, as in
         `KernelClassifier`.
+    scaling : {"running"}, scaling part or None, default=None
+        What kernels see of a row, as in `KernelClassifier`.
 
     Attributes
     ----------
@@ -73,6 +75,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         n_epochs: int = 1,
         random_state: Any = None,
         predictor: str = "last",
+        scaling: Any = None,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -91,6 +94,7 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         self.n_epochs = n_epochs
         self.random_state = random_state
         self.predictor = predictor
+        self.scaling = scaling
         self.on_bad_row = on_bad_row
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelRegressor":

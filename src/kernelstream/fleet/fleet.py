@@ -31,8 +31,8 @@ from kernelstream.learner.rows import (
     extreme,
     refuse_extreme,
     refuse_large,
-    too_large,
 )
+from kernelstream.learner.scaled import unfit
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import check_values, fields
 from kernelstream.parts import integer_at_least, one_of
@@ -498,10 +498,10 @@ class Fleet:
                 f"X has {X.shape[1]} features, but these models learn from rows of "
                 f"{self.n_features}."
             )
-        bad, kernel = np.zeros(len(X), dtype=bool), models.machine.kernel
+        bad = np.zeros(len(X), dtype=bool)
         if self._prototype.skips_bad_rows():
             with np.errstate(over="ignore", invalid="ignore"):
-                bad = too_large(kernel, self.dtype, kernel.row_cache(X))
+                bad = unfit(models.machine, X)
             X = np.where(bad[:, None], 0.0, X).astype(self.dtype)
         return X, bad
 

@@ -20,7 +20,7 @@ from kernelstream.expansion import ComputedGram, NoChanges, Tile, Uncorrected
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail, Work, learn_rows, new_trail, new_work
 from kernelstream.learner.machine import Machine, Parts, corrects_norms, refuse_beyond
-from kernelstream.learner.rows import refuse_large
+from kernelstream.learner.scaled import refuse_unfit
 from kernelstream.learner.state import State, arrays, mapped
 from kernelstream.learner.views import moved, unowned
 from kernelstream.parts import rule
@@ -169,6 +169,7 @@ class Models:
 class Workspace(NamedTuple):
     """Memory of a thread, for one row."""
 
+    row: Any  # (features,): as kernels see it
     line: Any  # (slots,)
     column: Any  # (slots and one,): kernel values of the row with the points and with itself
     k: Any  # the same memory as a block of one row
@@ -184,6 +185,7 @@ def _new_workspace(models: Models) -> Workspace:
     n_outputs, n_functions = machine.n_outputs, machine.state.expansion.coef.shape[1]
     column = np.zeros(machine.n_slots + 1, machine.dtype)
     return Workspace(
+        row=np.zeros(machine.n_features, machine.dtype),
         line=np.zeros(machine.n_slots, machine.dtype),
         column=column,
         k=column.reshape(-1, 1),
@@ -221,8 +223,8 @@ class ComputedGrams(NamedTuple):
 
 @partial(compiled, nogil=True)
 def _learn_models(
-    kernel, grams, model, space, first, floats, integers, points, order, members, X, y, weight,
-    scores, refused,
+    kernel, scaling, grams, model, space, first, floats, integers, points, order, members, X, y,
+    weight, scores, refused,
 ):  # fmt: skip
     """Learn rows, those of a model in their order; mark those that are refused."""
     space, first, points, X, scores = unowned((space, first, points, X, scores))
@@ -231,7 +233,8 @@ def _learn_models(
         row, m = order[position], members[position]
         state = moved(first, m, floats.strides[0], integers.strides[0])
         expansion = state.expansion
-        n, x = expansion.n_points[0], X[row]
+        size = scaling.scale_row(state.scaling, X[row], space.row)
+        n, x = expansion.n_points[0], scaling.seen_row(X[row], space.row)
         kernel.write_column(points[m], n, x, column)
         kernel.write_column(x.reshape((-1, 1)), 1, x, column[n:])
         for function in range(expansion.coef.shape[1]):
@@ -248,11 +251,13 @@ def _learn_models(
             refused[row] = True
         else:
             write_row(points[m].T, trail.slot[0], trail.partner[0], trail.share[0], x)
+            if weight[row] != 0.0:
+                scaling.count_row(state.scaling, X[row], size)
 
 
 @partial(compiled, nogil=True)
 def _score_models(
-    kernel, space, first, floats, integers, points, order, members, X, scores
+    kernel, scaling, space, first, floats, integers, points, order, members, X, scores
 ):  # fmt: skip
     """The scores of rows, each by its model."""
     space, first, points, X, scores = unowned((space, first, points, X, scores))
@@ -260,8 +265,9 @@ def _score_models(
         row, m = order[position], members[position]
         state = moved(first, m, floats.strides[0], integers.strides[0])
         expansion, b = state.expansion, state.intercept.b
-        n = expansion.n_points[0]
-        kernel.write_column(points[m], n, X[row], space.column)
+        scaling.scale_row(state.scaling, X[row], space.row)
+        n, x = expansion.n_points[0], scaling.seen_row(X[row], space.row)
+        kernel.write_column(points[m], n, x, space.column)
         expansion.outputs.write_raw(expansion.coef, 0, n, space.column, space.raw)
         for output in range(scores.shape[1]):
             scores[row, output] = expansion.scale[0] * space.raw[0, 0, output] + b[output]
@@ -281,7 +287,7 @@ def learn(
     """
     machine = models.machine
     X, y, weight = as_argument(X, machine.dtype), as_argument(y), as_argument(weight)
-    refuse_large(machine.kernel, machine.dtype, X, machine.kernel.row_cache(X))
+    refuse_unfit(machine, X)
     with models.gate.for_writing():
         if models.gate.is_free():
             return *_learn(models, X, y, weight, members, n_threads), models
@@ -305,7 +311,7 @@ def _learn(
 
     def learn_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
-            machine.kernel.to_rule(), grams, machine.model, space,
+            machine.kernel.to_rule(), machine.parts.scaling.to_rule(), grams, machine.model, space,
             models.first_state(), models.floats, models.integers, models.points, order, of_models,
             X, y, weight, result, refused,
         )  # fmt: skip
@@ -324,13 +330,14 @@ def scores(
     """
     machine = models.machine
     X = as_argument(X, machine.dtype)
-    refuse_large(machine.kernel, machine.dtype, X, machine.kernel.row_cache(X))
+    refuse_unfit(machine, X)
     result = np.empty((len(X), machine.n_outputs))
 
     def score_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
-            machine.kernel.to_rule(), space, models.first_state(), models.floats,
-            models.integers, models.points, order, of_models, X, result,
+            machine.kernel.to_rule(), machine.parts.scaling.to_rule(), space,
+            models.first_state(), models.floats, models.integers, models.points, order, of_models,
+            X, result,
         )  # fmt: skip
         _call(models, "scores", _score_models, arguments)
 

@@ -1,7 +1,8 @@
 """How alike are two inputs?
 
 A kernel is a quantity of two rows (`quantities`: inner product, squared distance, L1 distance) and
-a scalar map of it (`maps`); `base` says what the rest of the package asks of it.
+a scalar map of it (`maps`); `base` says what the rest of the package asks of it. Kernels add up
+(`Sum`, `Scaled`, `Bias`).
 
 A new kernel is one new file in this folder, with the decorator ``part("kernel", name)``.
 """
@@ -9,21 +10,26 @@ A new kernel is one new file in this folder, with the decorator ``part("kernel",
 from typing import Any
 
 from kernelstream.kernels.base import Kernel, KernelRule, MappedKernel
+from kernelstream.kernels.bias import Bias
 from kernelstream.kernels.custom import Custom
 from kernelstream.kernels.homogenized import Homogenized
 from kernelstream.kernels.laplacian import Laplacian
 from kernelstream.kernels.linear import Linear
+from kernelstream.kernels.matern import Matern
 from kernelstream.kernels.normalized import Normalized
 from kernelstream.kernels.nystroem import Nystroem, grow_factor
 from kernelstream.kernels.polynomial import Polynomial
 from kernelstream.kernels.random_fourier import RandomFourier
 from kernelstream.kernels.rbf import RBF
+from kernelstream.kernels.scaled import Scaled
+from kernelstream.kernels.sum import Sum
 from kernelstream.kernels.sums import inner_products
 from kernelstream.parts import by_name, discover
 from kernelstream.parts import names as part_names
 
 __all__ = [
     "RBF",
+    "Bias",
     "Custom",
     "Homogenized",
     "Kernel",
@@ -31,10 +37,13 @@ __all__ = [
     "Laplacian",
     "Linear",
     "MappedKernel",
+    "Matern",
     "Normalized",
     "Nystroem",
     "Polynomial",
     "RandomFourier",
+    "Scaled",
+    "Sum",
     "as_kernel",
     "grow_factor",
     "inner_products",

@@ -7,6 +7,10 @@ points of a model need not be looked at again for every tile. Rows are dense arr
 
 Most kernels are a quantity of two rows and a scalar map (`MappedKernel`): the map is written once,
 and dense blocks, sparse ones and single columns are computed with it.
+
+Kernels add up and can be scaled: ``Bias() + 0.1 * Linear() + RBF(2.0)``. Squared norms serve inner
+products and squared distances, so that one matrix product and one pass over it make the block of
+such a sum (`of_products`).
 """
 
 from collections.abc import Callable
@@ -18,9 +22,9 @@ from scipy import sparse
 
 from kernelstream.compiled import compiled, entry_point
 from kernelstream.kernels.quantities import Quantity
-from kernelstream.parts import Part, number, rule
+from kernelstream.parts import Part, make, number, rule
 
-__all__ = ["Kernel", "KernelRule", "MappedKernel", "check_gamma"]
+__all__ = ["Kernel", "KernelRule", "MappedKernel", "check_gamma", "complete_products", "number_of"]
 
 
 class Kernel(Part):
@@ -35,8 +39,10 @@ class Kernel(Part):
     has_features = False  # k(x, z) = <phi(x), phi(z)>, where `features` gives phi
     may_widen = True  # whether rows may get more features, which are zero in all earlier rows
     feature_store = "fixed"  # what makes them: `features`, or a store that learns how
+    from_products = False  # whether the rule's `of_products` makes k(p, x) of <p, x> and the norms
+    adds_up = True  # whether `block` makes do with squared norms as row cache, or with none
 
-    def resolve(self, n_features: int) -> "Kernel":
+    def resolve(self, n_features: float) -> "Kernel":
         """The same kernel with gamma="auto" turned into 1 / n_features."""
         self.check()
         if isinstance(self.gamma, str):
@@ -67,6 +73,10 @@ class Kernel(Part):
         """k(x, x) of each row from its `row_cache`, or None where only `block` can tell."""
         raise TypeError(f"{type(self).__name__} must say its diagonal.")
 
+    def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
+        """Whether `of_products` would lose digits that matter, for rows of these squared norms."""
+        return False
+
     def compiles(self) -> bool:
         """Whether there is a compiled rule."""
         return True
@@ -84,6 +94,14 @@ class Kernel(Part):
     def magnitude(self, x: np.ndarray) -> np.ndarray:
         """One number per row, from its `row_cache`, that bounds whatever `block` computes."""
         return x
+
+    def __add__(self, other: Any) -> "Kernel":
+        return make("Sum", kernels=(self, other))
+
+    def __mul__(self, factor: Any) -> "Kernel":
+        return make("Scaled", kernel=self, factor=factor)
+
+    __rmul__ = __mul__
 
     def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
         """The block k(X, Z) as an array, for looking at a kernel."""
@@ -109,6 +127,14 @@ class MappedKernel(Kernel):
     def to_map(self, number_type: Any) -> Any:
         """The map as a rule; `number_type` is that of its numbers, float or numpy.float32."""
         raise TypeError(f"{type(self).__name__} must say its map.")
+
+    @property
+    def from_products(self) -> bool:  # type: ignore[override]
+        """Whether the quantity is made of inner products and squared norms."""
+        return self.quantity.from_products
+
+    def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
+        return self.quantity.loses_digits(x, dtype, self.steepness())
 
     def steepness(self) -> float:
         """How much the map makes of a small difference of the quantity."""
@@ -139,8 +165,7 @@ class MappedKernel(Kernel):
             return self.to_map(float).map_value(self.quantity.own(x))
 
     def to_rule(self, dtype: Any = np.float64) -> Any:
-        number_type = np.float32 if np.dtype(dtype) == np.float32 else float
-        return KernelRule(self.quantity.rule, self.to_map(number_type))
+        return KernelRule(self.quantity.rule, self.to_map(number_of(dtype)))
 
 
 @rule
@@ -157,6 +182,14 @@ class KernelRule(NamedTuple):
         for i in range(n):
             out[i] = self.map.map_value(out[i])
 
+    def value_at(self, features, i, x):
+        """k(row i, x): what `write_column` writes, one at a time, for sums of kernels."""
+        return self.map.map_value(self.quantity.between(features, i, x))
+
+    def of_products(self, product, p, x):
+        """k(p, x) of two rows from their inner product and their squared norms."""
+        return self.map.map_value(self.quantity.complete(product, p, x))
+
 
 @partial(compiled, fused=True)
 def _finish(kernel, out, p, x, is_whole):
@@ -168,7 +201,16 @@ def _finish(kernel, out, p, x, is_whole):
                 line[j] = kernel.map.map_value(line[j])
         else:
             for j in range(line.shape[0]):
-                line[j] = kernel.map.map_value(kernel.quantity.complete(line[j], p[i], x[j]))
+                line[j] = kernel.of_products(line[j], p[i], x[j])
+
+
+@partial(compiled, fused=True)
+def complete_products(kernel, out, p, x):
+    """Make kernel values of inner products, in one pass over the memory."""
+    for i in range(out.shape[0]):
+        line = out[i]
+        for j in range(line.shape[0]):
+            line[j] = kernel.of_products(line[j], p[i], x[j])
 
 
 def _as_rows(X: Any) -> Any:
@@ -179,13 +221,19 @@ def _as_rows(X: Any) -> Any:
     return np.atleast_2d(np.asarray(X, dtype=float))
 
 
-def check_gamma(gamma: Any) -> None:
+def number_of(dtype: Any) -> Any:
+    """The type of the numbers in a rule for rows of a precision."""
+    return np.float32 if np.dtype(dtype) == np.float32 else float
+
+
+def check_gamma(gamma: Any, name: str = "gamma") -> None:
     """Refuse what is neither a positive number nor "auto"."""
     if isinstance(gamma, str):
         if gamma != "auto":
+            own = " (an estimator's own gamma may also be 'scale', in fit)" * (name == "gamma")
             raise ValueError(
-                f"gamma={gamma!r} is unknown: give a number greater than 0, or 'auto' for "
-                "1 / n_features (an estimator's own gamma may also be 'scale', in fit)."
+                f"{name}={gamma!r} is unknown: give a number greater than 0, or 'auto' for "
+                f"1 / n_features{own}."
             )
         return
-    number("gamma", gamma, above=0)
+    number(name, gamma, above=0)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kernelstream.kernels.base import Kernel
+from kernelstream.kernels.base import Kernel, number_of
 from kernelstream.parts import number, part, rule
 
 __all__ = ["Homogenized"]
@@ -16,12 +16,18 @@ class HomogenizedRule(NamedTuple):
     """Columns of another kernel, with a constant."""
 
     kernel: Any
-    constant: float
+    constant: Any
 
     def write_column(self, features, n, x, out):
         self.kernel.write_column(features, n, x, out)
         for i in range(n):
             out[i] += self.constant
+
+    def value_at(self, features, i, x):
+        return self.kernel.value_at(features, i, x) + self.constant
+
+    def of_products(self, product, p, x):
+        return self.kernel.of_products(product, p, x) + self.constant
 
 
 @part("kernel")
@@ -80,7 +86,18 @@ class Homogenized(Kernel):
             return sparse.hstack([sparse.csr_array(constant), phi], format="csr")
         return np.hstack([constant, phi])
 
-    def resolve(self, n_features: int) -> "Homogenized":
+    @property
+    def adds_up(self) -> bool:  # type: ignore[override]
+        return self.kernel.adds_up
+
+    @property
+    def from_products(self) -> bool:  # type: ignore[override]
+        return self.kernel.from_products
+
+    def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
+        return self.kernel.loses_digits(x, dtype)
+
+    def resolve(self, n_features: float) -> "Homogenized":
         self.check()
         return Homogenized(self.kernel.resolve(n_features), self.offset)
 
@@ -99,7 +116,7 @@ class Homogenized(Kernel):
         return self.kernel.compiles()
 
     def to_rule(self, dtype: Any = np.float64) -> Any:
-        return HomogenizedRule(self.kernel.to_rule(dtype), float(self.offset**2))
+        return HomogenizedRule(self.kernel.to_rule(dtype), number_of(dtype)(self.offset**2))
 
     def magnitude(self, x):
         return self.kernel.magnitude(x) + self.offset**2

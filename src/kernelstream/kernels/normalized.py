@@ -28,6 +28,13 @@ class NormalizedRule(NamedTuple):
             self.kernel.write_column(features[:, i : i + 1], 1, x, length)
             out[i] = length[0] / both
 
+    def value_at(self, features, i, x):
+        own = self.kernel.value_at(x.reshape((-1, 1)), 0, x)
+        root = math.sqrt(max(own, 1e-300))
+        own = self.kernel.value_at(features, i, features[:, i])
+        both = math.sqrt(max(own, 1e-300)) * root  # the same whichever is x
+        return self.kernel.value_at(features, i, x) / both
+
 
 @part("kernel")
 class Normalized(Kernel):
@@ -78,7 +85,11 @@ class Normalized(Kernel):
             return sparse.csr_array((data, phi.indices, phi.indptr), shape=phi.shape)
         return phi / lengths[:, None]
 
-    def resolve(self, n_features: int) -> "Normalized":
+    @property
+    def adds_up(self) -> bool:  # type: ignore[override]
+        return self.kernel.adds_up
+
+    def resolve(self, n_features: float) -> "Normalized":
         self.check()
         return Normalized(self.kernel.resolve(n_features))
 

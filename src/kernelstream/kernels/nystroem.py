@@ -129,15 +129,8 @@ class Nystroem(FeatureMap):
                 "array to use another."
             )
 
-    def resolve(self, n_features: int) -> "Nystroem":
+    def resolve(self, n_features: float) -> "Nystroem":
         self.check()
-        if not isinstance(self.landmarks, Integral):
-            width = np.shape(self.landmarks)[1]
-            if width != n_features:
-                raise ValueError(
-                    f"landmarks have {width} features, but rows have {n_features}: give landmarks "
-                    "of the same kind."
-                )
         return Nystroem(self.kernel.resolve(n_features), self.landmarks)
 
     def n_explicit(self, n_features):
@@ -173,6 +166,11 @@ class Nystroem(FeatureMap):
 
     def features(self, X, x):
         landmarks, z, factor = self._independent(X.dtype)
+        if landmarks.shape[1] != X.shape[1]:
+            raise ValueError(
+                f"landmarks have {landmarks.shape[1]} features, but rows have {X.shape[1]}: give "
+                "landmarks of the same kind."
+            )
         if sparse.issparse(X):
             landmarks = sparse.csr_array(landmarks)
         between = np.empty((len(z), X.shape[0]), X.dtype)

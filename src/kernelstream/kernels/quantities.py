@@ -24,10 +24,15 @@ __all__ = ["INNER_PRODUCT", "L1_DISTANCE", "SQUARED_DISTANCE", "Quantity"]
 class Quantity(Protocol):
     """What a quantity answers. `row_cache` is one number per row that is needed again and again."""
 
-    rule: Any  # with `complete` and `add_column`
+    rule: Any  # with `complete`, `add_column` and `between`
+    from_products: bool  # whether `complete` makes it of <p, x> and the squared norms
 
     def row_cache(self, X: Any) -> np.ndarray:
         """One number per row."""
+        ...
+
+    def loses_digits(self, x: np.ndarray, dtype: np.dtype, steepness: float) -> bool:
+        """Whether `complete` would lose the digits that matter, for rows of these norms."""
         ...
 
     def own(self, x: Any) -> Any:
@@ -54,6 +59,12 @@ class InnerProductRule(NamedTuple):
             for i in range(n):
                 out[i] += features[j, i] * x[j]
 
+    def between(self, features, i, x):
+        total = 0.0
+        for j in range(x.shape[0]):
+            total += features[j, i] * x[j]
+        return total
+
 
 @rule
 class SquaredDistanceRule(NamedTuple):
@@ -69,24 +80,38 @@ class SquaredDistanceRule(NamedTuple):
             for i in range(n):
                 out[i] += (features[j, i] - x[j]) ** 2
 
+    def between(self, features, i, x):
+        total = 0.0
+        for j in range(x.shape[0]):
+            total += (features[j, i] - x[j]) ** 2
+        return total
+
 
 @rule
 class L1DistanceRule(NamedTuple):
     """The L1 distance in compiled code."""
 
     def complete(self, raw, p, x):
-        """|p - x|_1 from a sum over common features and the norms."""
-        q = p + x + raw
-        return q if q > 0 else q - q
+        return raw
 
     def add_column(self, features, n, x, out):
         for j in range(x.shape[0]):
             for i in range(n):
                 out[i] += abs(features[j, i] - x[j])
 
+    def between(self, features, i, x):
+        total = 0.0
+        for j in range(x.shape[0]):
+            total += abs(features[j, i] - x[j])
+        return total
+
 
 class _InnerProduct:
     rule = InnerProductRule()
+    from_products = True
+
+    def loses_digits(self, x: np.ndarray, dtype: np.dtype, steepness: float) -> bool:
+        return False
 
     def row_cache(self, X: Any) -> np.ndarray:
         return squared_norms(X)
@@ -107,6 +132,11 @@ _FAR_OUT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 1e3}
 
 class _SquaredDistance:
     rule = SquaredDistanceRule()
+    from_products = True
+
+    def loses_digits(self, x: np.ndarray, dtype: np.dtype, steepness: float) -> bool:
+        farthest = x[0] if len(x) == 1 else x.max(initial=0.0)
+        return bool(steepness * farthest > _FAR_OUT[dtype])
 
     def row_cache(self, X: Any) -> np.ndarray:
         return squared_norms(X)
@@ -115,8 +145,7 @@ class _SquaredDistance:
         return 0.0 * x
 
     def raw(self, P: Any, X: Any, p: Any, x: Any, out: np.ndarray, steepness: float) -> bool:
-        farthest = x[0] if len(x) == 1 else x.max(initial=0.0)
-        if steepness * farthest > _FAR_OUT[out.dtype] and not sparse.issparse(X):
+        if self.loses_digits(x, out.dtype, steepness) and not sparse.issparse(X):
             out[:] = cdist(P, X, "sqeuclidean")
             return True
         inner_products(P, X, out)
@@ -125,6 +154,10 @@ class _SquaredDistance:
 
 class _L1Distance:
     rule = L1DistanceRule()
+    from_products = False
+
+    def loses_digits(self, x: np.ndarray, dtype: np.dtype, steepness: float) -> bool:
+        return False
 
     def row_cache(self, X: Any) -> np.ndarray:
         if sparse.issparse(X):
@@ -135,10 +168,15 @@ class _L1Distance:
         return 0.0 * x
 
     def raw(self, P: Any, X: Any, p: Any, x: Any, out: np.ndarray, steepness: float) -> bool:
-        if sparse.issparse(X):
-            sums_over_common(P, X, False, out)
-            return False
-        out[:] = cdist(P, X, "cityblock")
+        if not sparse.issparse(X):
+            out[:] = cdist(P, X, "cityblock")
+            return True
+        # |p - x|_1 from a sum over common features and the norms, which are made here: in a sum
+        # of kernels p and x are squared norms
+        sums_over_common(P, X, False, out)
+        out += self.row_cache(P)[:, None]
+        out += self.row_cache(X)
+        np.maximum(out, 0.0, out=out)  # rounding may make a distance negative
         return True
 
 

@@ -23,6 +23,7 @@ from kernelstream.compiled import compiled
 from kernelstream.expansion.operations import measure
 from kernelstream.learner.kernel_lines import StoredLines, TableRule, new_lines
 from kernelstream.learner.learn import Trail
+from kernelstream.learner.plan import sizes_of
 from kernelstream.learner.rows import TOO_LARGE_A_STEP, BadRow
 from kernelstream.learner.sequential import box, keep_support, signs
 from kernelstream.learner.state import State, allocate
@@ -633,7 +634,7 @@ def _fit_outputs(
     kernel, rows = _compiled_kernel(machine, X)
     beta, scores = np.zeros((machine.n_outputs, n)), np.zeros((machine.n_outputs, n))
     for k in range(machine.n_outputs):
-        state = allocate(machine.declared, {"outputs": 1, "points": n, "lines": 1})
+        state = allocate(machine.declared, sizes_of(None, 1, n, machine.n_features))
         lines = new_lines(kernel, rows, n, update.cache_mb)
         own = state.expansion, state.update, state.intercept.b
         nothing, work = Seen(np.empty((0, 1)), np.empty(0, np.int64)), _new_work(state)

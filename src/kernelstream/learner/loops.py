@@ -24,7 +24,7 @@ def learn_expansion(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
     """The loop over an expansion: kernel values and raw scores by matrix products, then rows."""
-    store, state = machine.store, machine.state
+    store, state = machine.store, machine.loop_state()
     values = machine.kernel_tile(X, x, weight)
     expansion, n_outputs = state.expansion, machine.n_outputs
     expansion.n_points[0] = values.basis.shape[0]  # which the stream may have made more
@@ -46,7 +46,7 @@ def learn_by_dictionary(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
     """The loop over a dictionary, which needs no scores beforehand."""
-    store, state, n = machine.store, machine.state, machine.n_points
+    store, state, n = machine.store, machine.loop_state(), machine.n_points
     values = machine.kernel_tile(X, x, weight)
     raw = store.memory.lend("raw", (1, X.shape[0], machine.n_outputs))
     tile = Tile(values.k, n, raw, y, weight, state.gram, machine.changes(), values.pending)

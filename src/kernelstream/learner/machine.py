@@ -39,6 +39,7 @@ from kernelstream.learner.rows import (
     refuse_extreme,
     refuse_large,
 )
+from kernelstream.learner.scaled import scaled, scaled_in_order
 from kernelstream.learner.state import (
     State,
     allocate,
@@ -53,6 +54,7 @@ from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import fields as state_fields
 from kernelstream.learner.undo import Undo, new_changes
 from kernelstream.parts import Field
+from kernelstream.scalings import UNSCALED
 from kernelstream.stores import STAGED_ROWS, Store, Values, store_class
 
 __all__ = [
@@ -115,7 +117,7 @@ class Machine:
             for touched in (False, True)
         )
         declared = self._declared[keeps_nonzeros(self._most_touched, n_outputs)]
-        sizes = sizes_of(self._most_touched, n_outputs, n_slots)
+        sizes = sizes_of(self._most_touched, n_outputs, n_slots, n_features)
         kind = store_class(parts.budget.is_folded, parts.kernel.feature_store, sparse)
         needed = n_bytes(declared, sizes) + kind.n_bytes(n_slots, n_features, dtype)
         refuse_beyond(max_bytes, needed, "the model")
@@ -170,6 +172,7 @@ class Machine:
             self._most_touched,
             self.n_outputs if n_outputs is None else n_outputs,
             self.n_slots if n_slots is None else n_slots,
+            self.n_features,
         )
 
     # --- what a person can read ------------------------------------------------------------------
@@ -215,7 +218,7 @@ class Machine:
         return self.parts.budget.truncation_error(self.state.budget)
 
     def support(self) -> Any:
-        """The rows of the points."""
+        """The rows of the points, as kernels see them: scaled, where there is a scaling."""
         return self.store.stored(self.n_points)[self.kept]
 
     def coefficients(self) -> np.ndarray:
@@ -257,6 +260,7 @@ class Machine:
         list of Trail
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
+        X = scaled_in_order(self, X, weight)
         x = self.kernel.row_cache(X)
         refuse_large(self.kernel, self.dtype, X, x)
         refuse_extreme(y, weight)
@@ -286,7 +290,6 @@ class Machine:
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row: `learn` without what only longer blocks need."""
-        x = self._checked_row(X)
         problem = extreme_target(y)
         if problem is not None:
             raise BadRow(0, problem)
@@ -294,6 +297,8 @@ class Machine:
             self.scratch["row"] = np.empty(1), np.ones(1), new_trail(1, 0)
         target, weight, trail = self.scratch["row"]
         target[0] = y
+        X = scaled_in_order(self, X, weight)
+        x = self._checked_row(X)
         self.make_room(1)
         if not LOOPS[self.parts.update.loop](self, X, x, target, weight, trail):
             raise BadRow(0, TOO_LARGE_A_STEP)
@@ -306,7 +311,8 @@ class Machine:
         """
         room = self.n_points < self.n_slots or self.limit is not None
         is_ready = "learn" in self.scratch and self.store.writes_in_loop
-        return room and is_ready and not self.parts.update.finishes
+        is_one = not self.parts.update.finishes and not self.parts.scaling.is_scaled
+        return room and is_ready and is_one
 
     def fit(self, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any) -> tuple[int, float]:
         """Fit a machine that has learned nothing by a solver that revisits its rows.
@@ -315,6 +321,7 @@ class Machine:
         by how much the conditions of the optimum are violated at the end, where that is known.
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
+        X = scaled_in_order(self, X, weight)
         refuse_large(self.kernel, self.dtype, X, self.kernel.row_cache(X))
         refuse_extreme(y, weight)
         solver = SOLVERS[self.parts.update.solver(self.parts.budget)]
@@ -330,7 +337,7 @@ class Machine:
     def _tile_rows(self) -> int:
         # With many outputs the scores of a tile should still fit into the processor's cache.
         rows = self.store.tile_rows(self.n_points)
-        return max(32, min(rows, _SCORES_OF_A_TILE // self.n_outputs))
+        return max(32, min(rows, _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
 
     # --- for the loops ---------------------------------------------------------------------------
 
@@ -340,6 +347,12 @@ class Machine:
         if not self.kernel.is_bounded_by_cache and not np.isfinite(values.k).all():
             raise BadRow(0, f"{self.kernel!r} is not finite for it or for a row after it")
         return values
+
+    def loop_state(self) -> State:
+        """The state as loops are given it: the same code learns with and without a scaling."""
+        if not self.parts.scaling.is_scaled:
+            return self.state
+        return self.state._replace(scaling=UNSCALED.state())
 
     def work(self) -> Work:
         """Memory for one row at a time, kept until an output joins."""
@@ -442,7 +455,7 @@ class Machine:
         -------
         ndarray of shape (rows, outputs)
         """
-        result = np.empty((X.shape[0], self.n_outputs))
+        result, X = np.empty((X.shape[0], self.n_outputs)), scaled(self, X)
         x, read = self.kernel.row_cache(X), READOUTS[readout]
         refuse_large(self.kernel, self.dtype, X, x)
         expansion, b = self.state.expansion, self.state.intercept.b
@@ -453,6 +466,7 @@ class Machine:
 
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""
+        X = scaled(self, X)
         basis = self.store.basis(self.n_points, X, self._checked_row(X))
         return scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
 
@@ -543,11 +557,12 @@ class Machine:
                 f"{n_features}: let every row have all features, or use another kernel."
             )
         self.store.widen(n_features)
-        if self.store.n_slots != self.state.expansion.coef.shape[2]:  # of explicit features
-            n_slots = self.store.n_slots
-            self.state = resize(self.state, self.declared, self.sizes(n_slots=n_slots))
-            self.state.expansion.n_points[0] = self.store.n_first
-            self.limit, self._room = n_slots, None
+        is_folded = self.parts.budget.is_folded
+        if is_folded or self.parts.scaling.is_scaled:
+            self.state = resize(self.state, self.declared, self.sizes())
+            self._room = None
+        if is_folded and self.store.n_first:  # of explicit features, which may be others now
+            self.state.expansion.n_points[0] = self.limit = self.store.n_first
 
     # --- to and from arrays ----------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from kernelstream.intercepts import Intercept
 from kernelstream.kernels import Kernel
 from kernelstream.learner.state import State, drift_fields
 from kernelstream.parts import Field
+from kernelstream.scalings import UNSCALED
 
 __all__ = [
     "Model",
@@ -57,6 +58,7 @@ class Parts:
     loss_weight: float
     dated: bool = False  # whether it is known when each point came
     averaged: bool = False  # whether the sum of all models is kept
+    scaling: Any = UNSCALED
 
 
 def rules_of(parts: Parts) -> Model:
@@ -96,6 +98,7 @@ def declaration_of(
         update=parts.update.state(model.margin.initial, not is_sparse and parts.kernel.compiles()),
         gram=gram,
         drift=drift_fields(first_step),
+        scaling=parts.scaling.state(),
     )
 
 
@@ -152,9 +155,11 @@ def keeps_nonzeros(most_touched: int | None, n_outputs: int) -> bool:
     return most_touched is not None and n_outputs >= _MANY_OUTPUTS and 4 * most_touched <= n_outputs
 
 
-def sizes_of(most_touched: int | None, n_outputs: int, n_slots: int) -> dict[str, int]:
+def sizes_of(
+    most_touched: int | None, n_outputs: int, n_slots: int, n_features: int
+) -> dict[str, int]:
     """What the axes of the arrays of a state stand for."""
     lines = n_outputs
     if most_touched is not None and keeps_nonzeros(most_touched, n_outputs):
         lines = most_touched
-    return {"outputs": n_outputs, "points": n_slots, "lines": lines}
+    return {"outputs": n_outputs, "points": n_slots, "lines": lines, "features": n_features}

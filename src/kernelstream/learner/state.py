@@ -46,6 +46,7 @@ class State(NamedTuple):
     update: Any
     gram: Any  # kernel values between points, where norms are corrected by them
     drift: Any
+    scaling: Any  # statistics of the rows so far; the loops, which see scaled rows, have none
 
 
 class Drift(NamedTuple):

@@ -25,6 +25,7 @@ class Choice:
     structured: bool  # whether there is a label structure
     fit_intercept: bool
     sparse: bool
+    scaling: Any
     given: dict[str, Any] = field(default_factory=dict)  # the parameters as the user wrote them
 
 

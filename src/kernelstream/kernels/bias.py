@@ -1,0 +1,70 @@
+"""A constant, for sums of kernels."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.kernels.base import Kernel, number_of
+from kernelstream.kernels.sums import squared_norms
+from kernelstream.parts import number, part, rule
+
+__all__ = ["Bias"]
+
+
+@rule
+class BiasRule(NamedTuple):
+    """The same number for every two rows."""
+
+    constant: Any
+
+    def write_column(self, features, n, x, out):
+        for i in range(n):
+            out[i] = self.constant
+
+    def value_at(self, features, i, x):
+        return self.constant
+
+    def of_products(self, product, p, x):
+        return self.constant
+
+
+@part("kernel")
+class Bias(Kernel):
+    """``k(x, z) = value``: in a sum of kernels, an intercept that is part of f.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+        The larger, the less the intercept is held down.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import RBF, Bias, Sum
+    >>> Sum(Bias(), RBF(1.0))([[0.0]], [[0.0]])
+    array([[2.]])
+    """
+
+    has_constant = True
+    from_products = True
+
+    def __init__(self, value: float = 1.0):
+        self.value = value
+        self.check()
+
+    def check(self) -> None:
+        number("value", self.value, above=0)
+
+    def row_cache(self, X):
+        return squared_norms(X)
+
+    def block(self, P, X, p, x, out):
+        out[:] = self.value
+
+    def diagonal(self, x):
+        return float(self.value)
+
+    def to_rule(self, dtype: Any = np.float64) -> BiasRule:
+        return BiasRule(number_of(dtype)(self.value))
+
+    def magnitude(self, x):
+        return 0.0 * x + self.value  # not a number where the row is not finite

@@ -1,0 +1,106 @@
+"""A kernel times a number."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.kernels.base import Kernel, check_gamma, number_of
+from kernelstream.parts import part, rule
+
+__all__ = ["Scaled"]
+
+
+@rule
+class ScaledRule(NamedTuple):
+    """Values of another kernel, times a number."""
+
+    kernel: Any
+    factor: Any
+
+    def write_column(self, features, n, x, out):
+        self.kernel.write_column(features, n, x, out)
+        for i in range(n):
+            out[i] *= self.factor
+
+    def value_at(self, features, i, x):
+        return self.factor * self.kernel.value_at(features, i, x)
+
+    def of_products(self, product, p, x):
+        return self.factor * self.kernel.of_products(product, p, x)
+
+
+@part("kernel")
+class Scaled(Kernel):
+    """``factor k(x, z)``; ``0.5 * kernel`` is short for ``Scaled(kernel, 0.5)``.
+
+    Parameters
+    ----------
+    kernel : kernel object
+    factor : float or "auto", default="auto"
+        "auto" is 1 / n_features, which gives the linear kernel of rows with features of size one
+        values of about one.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import Linear, Scaled
+    >>> Scaled(Linear(), 0.5)([[1.0, 1.0]], [[1.0, 2.0]])
+    array([[1.5]])
+    """
+
+    def __init__(self, kernel: Any, factor: float | str = "auto"):
+        self.kernel = kernel
+        self.factor = factor
+        self.check()
+
+    def check(self) -> None:
+        if not isinstance(self.kernel, Kernel):
+            raise TypeError(f"kernel={self.kernel!r} is not a kernel object: give RBF(...), say.")
+        check_gamma(self.factor, "factor")
+
+    @property
+    def is_bounded_by_cache(self) -> bool:  # type: ignore[override]
+        return self.kernel.is_bounded_by_cache
+
+    @property
+    def knows_diagonal(self) -> bool:  # type: ignore[override]
+        return self.kernel.knows_diagonal
+
+    @property
+    def has_constant(self) -> bool:  # type: ignore[override]
+        return self.kernel.has_constant
+
+    @property
+    def adds_up(self) -> bool:  # type: ignore[override]
+        return self.kernel.adds_up
+
+    @property
+    def from_products(self) -> bool:  # type: ignore[override]
+        return self.kernel.from_products
+
+    def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
+        return self.kernel.loses_digits(x, dtype)
+
+    def resolve(self, n_features: float) -> "Scaled":
+        self.check()
+        factor = 1.0 / n_features if isinstance(self.factor, str) else self.factor
+        return Scaled(self.kernel.resolve(n_features), factor)
+
+    def row_cache(self, X):
+        return self.kernel.row_cache(X)
+
+    def block(self, P, X, p, x, out):
+        self.kernel.block(P, X, p, x, out)
+        out *= self.factor
+
+    def diagonal(self, x):
+        diagonal = self.kernel.diagonal(x)
+        return None if diagonal is None else diagonal * self.factor
+
+    def compiles(self) -> bool:
+        return self.kernel.compiles()
+
+    def to_rule(self, dtype: Any = np.float64) -> ScaledRule:
+        return ScaledRule(self.kernel.to_rule(dtype), number_of(dtype)(self.factor))
+
+    def magnitude(self, x):
+        return self.kernel.magnitude(x) * max(self.factor, 1.0)  # the kernel itself counts too

@@ -1,0 +1,84 @@
+"""Rows as kernels see them: what a machine's scaling makes of them."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from kernelstream.compiled import as_argument
+from kernelstream.learner.rows import NOT_FINITE, BadRow, refuse_large, too_large
+from kernelstream.scalings import (
+    LARGEST_FEATURE,
+    count_and_scale,
+    count_and_scale_entries,
+    scale,
+    scale_entries,
+)
+
+if TYPE_CHECKING:
+    from kernelstream.learner.machine import Machine
+
+__all__ = ["refuse_unfit", "scaled", "scaled_in_order", "unfit"]
+
+_TOO_LARGE = f"it has a feature beyond {LARGEST_FEATURE:g}: scale it down"
+
+
+def scaled(machine: "Machine", X: Any) -> Any:
+    """Rows as the statistics of the rows so far make them, for a prediction."""
+    scaling, state = machine.parts.scaling, machine.state.scaling
+    if not scaling.is_scaled:
+        return X
+    if sparse.issparse(X):
+        out = np.empty_like(X.data)
+        done = scale_entries(scaling.to_rule(), state, X.indptr, X.indices, X.data, out)
+        return _checked(X, done, _with_data(X, out))
+    X = as_argument(X, machine.dtype)
+    out = np.empty_like(X)
+    return _checked(X, machine.call("scale", scale, scaling.to_rule(), state, X, out), out)
+
+
+def scaled_in_order(machine: "Machine", X: Any, weight: np.ndarray) -> Any:
+    """Rows in the order in which they are learned, each as the rows before it make it.
+
+    Afterwards the statistics have seen all of them.
+    """
+    scaling, state = machine.parts.scaling, machine.state.scaling
+    if not scaling.is_scaled:
+        return X
+    if sparse.issparse(X):
+        out = np.empty_like(X.data)
+        done = count_and_scale_entries(
+            scaling.to_rule(), state, X.indptr, X.indices, X.data, weight, out
+        )
+        return _checked(X, done, _with_data(X, out))
+    out, rule = np.empty_like(X), scaling.to_rule()
+    done = machine.call("count and scale", count_and_scale, rule, state, X, weight, out)
+    return _checked(X, done, out)
+
+
+def _with_data(X: Any, data: np.ndarray) -> Any:
+    return sparse.csr_array((data, X.indices, X.indptr), shape=X.shape)
+
+
+def _checked(X: Any, done: int, out: Any) -> Any:
+    if done < X.shape[0]:
+        values = X[[done]].data if sparse.issparse(X) else X[done]
+        raise BadRow(int(done), _TOO_LARGE if np.isfinite(values).all() else NOT_FINITE)
+    return out
+
+
+def unfit(machine: "Machine", X: np.ndarray) -> np.ndarray:
+    """Which dense rows cannot be learned, before they are scaled."""
+    if machine.parts.scaling.is_scaled:
+        return ~(np.abs(X).max(axis=1, initial=0.0) <= LARGEST_FEATURE)
+    return too_large(machine.kernel, machine.dtype, machine.kernel.row_cache(X))
+
+
+def refuse_unfit(machine: "Machine", X: np.ndarray) -> None:
+    """Refuse dense rows that cannot be learned, before they are scaled."""
+    if not machine.parts.scaling.is_scaled:
+        refuse_large(machine.kernel, machine.dtype, X, machine.kernel.row_cache(X))
+        return
+    bad = np.flatnonzero(unfit(machine, X))
+    if bad.size:
+        _checked(X, int(bad[0]), None)

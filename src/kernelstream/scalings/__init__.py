@@ -1,0 +1,45 @@
+"""What do kernels see of a row?
+
+The row itself, or what a scaling makes of it from the rows that came before. A scaling is a scan:
+a row that is learned is scaled by what the rows before it have left, then it counts itself; a row
+that is predicted is scaled by what there is. Points are kept as they were scaled when they came.
+
+A new scaling is one new file in this folder, with the decorator ``part("scaling", name)``.
+"""
+
+from typing import Any
+
+from kernelstream.parts import as_part, discover
+from kernelstream.scalings.base import (
+    LARGEST_FEATURE,
+    UNSCALED,
+    Scaling,
+    ScalingRule,
+    count_and_scale,
+    count_and_scale_entries,
+    scale,
+    scale_entries,
+)
+from kernelstream.scalings.running import Running
+
+__all__ = [
+    "LARGEST_FEATURE",
+    "UNSCALED",
+    "Running",
+    "Scaling",
+    "ScalingRule",
+    "as_scaling",
+    "count_and_scale",
+    "count_and_scale_entries",
+    "scale",
+    "scale_entries",
+]
+
+discover(__name__, __path__)
+
+
+def as_scaling(scaling: Any) -> Scaling:
+    """A scaling part from what a user may give: None, a name or a part."""
+    if scaling is None:
+        return UNSCALED
+    return as_part("scaling", "scaling", scaling, Scaling)

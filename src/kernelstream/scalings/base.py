@@ -1,0 +1,149 @@
+"""What scalings share."""
+
+from typing import Any, NamedTuple, Protocol
+
+from kernelstream.compiled import compiled
+from kernelstream.parts import Part, rule
+
+__all__ = [
+    "LARGEST_FEATURE",
+    "UNSCALED",
+    "Scaling",
+    "ScalingRule",
+    "Unscaled",
+    "count_and_scale",
+    "count_and_scale_entries",
+    "scale",
+    "scale_entries",
+]
+
+LARGEST_FEATURE = 1e100  # of rows that are scaled: sums of its square are still numbers
+
+
+class ScalingRule(Protocol):
+    """What a scaling's rule answers. Its record of `Field`s is `scaling_state`."""
+
+    def scale_row(self, scaling_state, x, out):
+        """Write the row x, scaled, into `out`; return what `count_row` wants to know of it."""
+        raise NotImplementedError
+
+    def count_row(self, scaling_state, x, size):
+        """The row x has come: let it count for the rows after it."""
+        raise NotImplementedError
+
+    def scale_sparse(self, scaling_state, indices, data, out):
+        """`scale_row` for a row of which only the entries are there that are not zero."""
+        raise NotImplementedError
+
+    def count_sparse(self, scaling_state, indices, data, size):
+        """`count_row` for such a row."""
+        raise NotImplementedError
+
+    def seen_row(self, x, out):
+        """What kernels see of x: `out`, where `scale_row` has written."""
+        return out
+
+
+class Scaling(Part):
+    """Base of the scalings."""
+
+    is_scaled = True
+
+    def squared_length(self, n_features: int) -> float:
+        """About how long rows are, squared: gamma="auto" is one over it."""
+        return n_features
+
+    def state(self) -> Any:
+        """The record of what it remembers, as `Field`s; "features" is an axis."""
+        raise TypeError(f"{type(self).__name__} must say what it remembers.")
+
+    def to_rule(self) -> Any:
+        """The compiled rule, of `ScalingRule`."""
+        raise TypeError(f"{type(self).__name__} must say its rule.")
+
+
+@rule
+class NotScaled(NamedTuple):
+    """Rows as they are: rule and record in one."""
+
+    def scale_row(self, scaling_state, x, out):
+        return 0.0
+
+    def count_row(self, scaling_state, x, size):
+        return
+
+    def seen_row(self, x, out):
+        return x
+
+
+class Unscaled(Scaling):
+    """Rows as they are."""
+
+    is_scaled = False
+
+    def state(self) -> Any:
+        return _NOT_SCALED
+
+    def to_rule(self) -> Any:
+        return _NOT_SCALED
+
+
+_NOT_SCALED = NotScaled()
+UNSCALED = Unscaled()
+
+
+@compiled
+def scale(scaling, state, X, out):
+    """Scale rows by what is known; return how many. Fewer than all: the next is refused."""
+    for i in range(X.shape[0]):
+        if not _is_sound(X[i]):
+            return i
+        scaling.scale_row(state, X[i], out[i])
+    return X.shape[0]
+
+
+@compiled
+def count_and_scale(scaling, state, X, weight, out):
+    """Scale rows in order, each by what the rows before it have left; return how many.
+
+    Fewer than all: the next is refused. A row without weight does not count.
+    """
+    for i in range(X.shape[0]):
+        if not _is_sound(X[i]):
+            return i
+        size = scaling.scale_row(state, X[i], out[i])
+        if weight[i] != 0.0:
+            scaling.count_row(state, X[i], size)
+    return X.shape[0]
+
+
+@compiled
+def scale_entries(scaling, state, indptr, indices, data, out):
+    """`scale` for sparse rows."""
+    for i in range(indptr.shape[0] - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        if not _is_sound(data[begin:end]):
+            return i
+        scaling.scale_sparse(state, indices[begin:end], data[begin:end], out[begin:end])
+    return indptr.shape[0] - 1
+
+
+@compiled
+def count_and_scale_entries(scaling, state, indptr, indices, data, weight, out):
+    """`count_and_scale` for sparse rows."""
+    for i in range(indptr.shape[0] - 1):
+        begin, end = indptr[i], indptr[i + 1]
+        if not _is_sound(data[begin:end]):
+            return i
+        size = scaling.scale_sparse(state, indices[begin:end], data[begin:end], out[begin:end])
+        if weight[i] != 0.0:
+            scaling.count_sparse(state, indices[begin:end], data[begin:end], size)
+    return indptr.shape[0] - 1
+
+
+@compiled
+def _is_sound(x):
+    for j in range(x.shape[0]):  # noqa: SIM110 (compiled code has no generators)
+        if not abs(x[j]) <= LARGEST_FEATURE:  # NaN is not either
+            return False
+    return True
