@@ -8,7 +8,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kernelstream.drift import LossWatch
-from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
+from kernelstream.estimators import StreamEstimator
 from kernelstream.estimators.labels import as_written, sound_labels, warn_of_ids
 from kernelstream.learner.learn import Trail
 from kernelstream.progress import progress_bar
@@ -104,18 +104,15 @@ def prequential(
     >>> result.error_rate < 0.15
     True
     """
-    if not isinstance(model, KernelClassifier | KernelRegressor | NoveltyDetector):
+    if not isinstance(model, StreamEstimator):
         raise TypeError(
-            f"model={model!r} is not one of KernelClassifier, KernelRegressor, NoveltyDetector."
+            f"model={model!r} is not an estimator of this library, such as KernelClassifier."
         )
     n_rows = _num_samples(X)
     if n_rows == 0:
         raise ValueError("X has no rows: there is nothing to evaluate.")
     classes = None
-    is_classifier, is_regressor = (
-        isinstance(model, KernelClassifier),
-        isinstance(model, KernelRegressor),
-    )
+    is_classifier, is_regressor = (model.task == task for task in ("classification", "regression"))
     if y is None and (is_classifier or is_regressor):
         raise ValueError(f"y is missing: {type(model).__name__} needs the target of each row.")
     if y is not None:
@@ -163,7 +160,7 @@ def _asked(model: Any, X: Any) -> dict[str, np.ndarray]:
         said = {"scores": model.outputs(X)}
     except ValueError:  # a bad row, which learning treats as the model was told to
         return {}
-    if isinstance(model, NoveltyDetector):
+    if model.task == "novelty":
         said["margin"] = np.array([model.offset_])
     return said
 
@@ -180,9 +177,9 @@ def _result(
         start += len(piece)
     margins = np.concatenate([trail.margin for trail in trails])
     predictions = model.decode(scores, margins)
-    if isinstance(model, KernelClassifier):
+    if model.task == "classification":
         errors = (predictions != y).astype(float)
-    elif isinstance(model, KernelRegressor):
+    elif model.task == "regression":
         errors = (predictions - y) ** 2
     else:
         errors = (predictions < 0).astype(float)

@@ -26,8 +26,8 @@ import numpy as np
 from sklearn.utils.extmath import softmax
 
 import kernelstream as ks
+from kernelstream.estimators import StreamEstimator
 from kernelstream.estimators.bad_rows import BadRowPolicy
-from kernelstream.estimators.base import KernelEstimator
 from kernelstream.learner.rows import BadRow
 
 try:
@@ -45,7 +45,7 @@ __all__ = ["KernelClassifier", "KernelRegressor", "NoveltyDetector"]
 class _Adapter(BadRowPolicy, base.Estimator):
     """Dictionaries to rows of a model that widens as features appear."""
 
-    _estimator: type[KernelEstimator]
+    _estimator: type[StreamEstimator]
     gamma: float | None
 
     def _begin(self) -> None:

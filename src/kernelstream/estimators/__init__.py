@@ -1,7 +1,11 @@
 """scikit-learn estimators with `partial_fit`, and one row at a time."""
 
-from kernelstream.estimators.classifier import KernelClassifier
-from kernelstream.estimators.novelty import NoveltyDetector
-from kernelstream.estimators.regressor import KernelRegressor
+from kernelstream.estimators.base import StreamEstimator
+from kernelstream.estimators.classifier import Classifying, KernelClassifier
+from kernelstream.estimators.novelty import Detecting, NoveltyDetector
+from kernelstream.estimators.regressor import KernelRegressor, Regressing
 
-__all__ = ["KernelClassifier", "KernelRegressor", "NoveltyDetector"]
+__all__ = [
+    "Classifying", "Detecting", "KernelClassifier", "KernelRegressor", "NoveltyDetector",
+    "Regressing", "StreamEstimator",
+]  # fmt: skip

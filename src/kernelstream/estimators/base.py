@@ -1,43 +1,35 @@
-"""What the three estimators share: rows to a machine, and its state to read."""
+"""What all estimators share: rows to a machine, and its state to read."""
 
 import threading
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from kernelstream.compiled import as_argument
 from kernelstream.drift import LossWatch
 from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
-from kernelstream.estimators.choices import (
-    kernel_of,
-    learns_from_streams,
-    parts_of,
-    refuse_unused,
-    solver_of,
-)
 from kernelstream.estimators.labels import Labels
 from kernelstream.estimators.rows import checked_weights, require_weight
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
-from kernelstream.learner.machine import Machine
+from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
-from kernelstream.parts import integer_at_least, one_of
+from kernelstream.parts import integer_at_least
 from kernelstream.stores import as_sparse_rows
 
-__all__ = ["Block", "KernelEstimator", "Learned"]
+__all__ = ["Block", "Learned", "Rows", "StreamEstimator"]
 
 
 class Learned(NamedTuple):
     """Everything that an estimator has learned, published in one step."""
 
-    machine: Machine
+    machine: Any  # a `Learner`: a `Machine`, or a committee
     labels: Labels | None = None  # of a classifier
 
 
@@ -58,30 +50,17 @@ class Rows(NamedTuple):
     new_outputs: list[int] = []  # noqa: RUF012 (never changed) rows at which a class joins
 
 
-class KernelEstimator(BadRowPolicy, BaseEstimator):
-    """Base of the estimators. Subclasses say the task and how targets become numbers."""
+class StreamEstimator(BadRowPolicy, BaseEstimator):
+    """What all estimators share: rows to a machine, all or nothing, and its state to read.
+
+    Subclasses say the task, how targets become numbers, and what learns: one machine, or several.
+    """
 
     task: ClassVar[str]
-    default_margin: ClassVar[Any] = 1.0
-    predictors: ClassVar[tuple[str, ...]] = ("last", "averaged")
+    readable: ClassVar[dict[str, Callable[[Any, "Learned"], Any]]] = {}  # what `state_` shows
 
-    # Parameters, declared here for the methods below; every subclass has its own __init__.
-    kernel: Any
-    gamma: Any
-    degree: Any
-    coef0: Any
-    loss: Any
-    margin: Any
-    nu: Any
-    step_size: Any
-    update: Any
-    budget: Any
-    C: Any
-    regularization: Any
-    n_epochs: Any
-    random_state: Any
-    predictor: Any
-    scaling: Any
+    n_epochs: Any = 1
+    random_state: Any = None
 
     # --- what subclasses say ---------------------------------------------------------------------
 
@@ -114,10 +93,6 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         structure = self.structure()
         return outputs if structure is None else structure.label_scores(outputs)
 
-    def shown_weights(self, weights: np.ndarray) -> np.ndarray:
-        """`coef_` from the weights of every output."""
-        return weights
-
     def _row_width(self) -> int | None:
         return None if self._learned is None else self._learned.machine.n_features
 
@@ -137,24 +112,9 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
             X = as_sparse_rows(X)
         return X if isinstance(y, str) else (X, checked[1])
 
-    def _new_machine(self, rows: Rows, whole_data: bool) -> Machine:
-        """A machine that has learned nothing."""
-        X, labels = rows.X, rows.labels
-        is_sparse, single = sparse.issparse(X), labels is None or labels.single_output
-        kernel = kernel_of(self, X.shape[1], X if whole_data else None)
-        parts = parts_of(self, kernel, single, is_sparse)
-        refuse_unused(self)
-        drops = parts.budget.limit() is not None and not parts.budget.projects
-        if parts.averaged and drops and self.task != "classification":
-            warnings.warn(
-                f"predictor='averaged' with budget={parts.budget!r}: what a dropped point brought "
-                "to the average leaves with it, and predictions shrink to zero once many are "
-                "dropped. Use LeastLoss, Merge or None as budget.",
-                stacklevel=5 if whole_data else 4,  # whoever calls fit, or partial_fit
-            )
-        n_late = len(rows.new_outputs)
-        n_outputs = 1 if labels is None else labels.n_outputs() - n_late
-        return Machine(parts, X.shape[1], n_outputs, X.dtype, is_sparse)
+    def _new_machine(self, rows: Rows, whole_data: bool) -> Learner:
+        """A machine that has learned nothing; `whole_data`: these are all rows there will be."""
+        raise TypeError(f"{type(self).__name__} must say what learns.")
 
     # --- learning: all or nothing, and never under a reader's eyes --------------------------------
 
@@ -289,15 +249,10 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         if sifted is not None:
             self._report(sifted.bad)
 
-    def _learn_epochs(self, machine: Machine, rows: Rows) -> int | None:
+    def _learn_epochs(self, machine: Learner, rows: Rows) -> int | None:
         """All the passes of `fit`; how many there were, where a solver decides."""
         X, y, weight = rows.X, rows.y, rows.weight
-        orders = self._epochs(X.shape[0])
-        if solver_of(self) is not None:
-            n_passes, violation = machine.fit(X, y, weight, orders)
-            self._warn_unfinished(machine, violation)
-            return n_passes
-        for order in orders:
+        for order in self._epochs(X.shape[0]):
             try:
                 machine.learn(X[order], y[order], weight[order], keep_scores=False)
             except BadRow as bad:  # which counted in the order of the pass
@@ -312,47 +267,8 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         for _ in range(n_epochs):
             yield slice(None) if random is None else random.permutation(n_rows)
 
-    def finish(self) -> Any:
-        """Finish what a stream has left open, on the points that the model keeps.
-
-        LASVM takes one REPROCESS step at every row of a stream; this takes as many as there are to
-        take, until the SVM's problem on the rows of the active set is solved to the tolerance. A
-        stream may go on after it. `fit` finishes by itself. For learners that leave nothing open,
-        which are all the others, this does nothing.
-
-        Returns
-        -------
-        self
-        """
-        if self.machine_.parts.update.finishes:
-            with self._turn:
-                learned = self._known()
-                machine = learned.machine.copy()
-                violation = machine.finish()
-                self._knowledge = learned._replace(machine=machine)
-            self._warn_unfinished(machine, violation)
-        return self
-
-    def _warn_unfinished(self, machine: Machine, violation: float) -> None:
-        tolerance = machine.parts.update.get_params().get("tolerance", np.inf)
-        if violation > tolerance:
-            name = type(machine.parts.update).__name__
-            warnings.warn(
-                f"{name} stopped with a pair that violates the optimality conditions by "
-                f"{violation:.3g}: scale the rows, or give a smaller C or a tolerance above "
-                f"{tolerance!r}.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
     def _refuse_stream(self) -> None:
-        learned = self._learned
-        if not (learns_from_streams(self) if learned is None
-                else learned.machine.learns_from_streams):  # fmt: skip
-            raise ValueError(
-                f"update={self.update!r} with budget=None revisits its rows and works in fit only: "
-                "for a stream choose another preset, such as 'sog-svr' or 'svmd'."
-            )
+        """Refuse to learn from a stream, where that cannot be."""
 
     def widen(self, n_features: int) -> None:
         """Give rows more features, which are zero in all that was learned; or take those away.
@@ -391,7 +307,7 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
                 f"{machine.n_features} features: give a one-dimensional array of that length."
             )
         X = x.reshape(1, -1)
-        return sparse.csr_array(X) if machine.store.is_sparse else X
+        return sparse.csr_array(X) if machine.is_sparse else X
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -406,19 +322,13 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         return learned
 
     @property
-    def machine_(self) -> Machine:
+    def machine_(self) -> Any:
         """The machine that learns: its parts, state and points."""
         return self._known().machine
 
     def readout(self) -> str:
-        """What predicts, `predictor`, if it has been kept from the first row on."""
-        name = one_of("predictor", self.predictor, list(type(self).predictors))
-        if self._learned is not None and not self._learned.machine.knows(name):
-            raise ValueError(
-                f"predictor={name!r} was set after this model had begun to learn, and its earlier "
-                "models are forgotten: set it before the first row, or use predictor='last'."
-            )
-        return name
+        """What predicts: the model as it is."""
+        return "last"
 
     def outputs(self, X: Any) -> np.ndarray:
         """The scores of rows, one for every output of the machine.
@@ -446,12 +356,9 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
         with learned.machine.gate:
             return self._score_one(learned.machine, x), learned
 
-    def _score_one(self, machine: Machine, x: Any) -> np.ndarray:
+    def _score_one(self, machine: Learner, x: Any) -> np.ndarray:
         """The scores of one row by a machine in whose gate the caller is."""
-        row = self._row(x)
-        if self.predictor == "last":
-            return machine.score_row(row)
-        return machine.scores(row, self.readout())[0]
+        return machine.score_row(self._row(x))
 
     @property
     def loss_watch(self) -> LossWatch:
@@ -478,69 +385,21 @@ class KernelEstimator(BadRowPolicy, BaseEstimator):
     def __getattr__(self, name: str) -> Any:
         # State is read off the machine. Before there is one these names do not exist, so that
         # hasattr() tells a fitted model from a new one.
-        reader, learned = _READABLE.get(name), self.__dict__.get("_knowledge")
+        reader, learned = type(self).readable.get(name), self.__dict__.get("_knowledge")
         if reader is None or learned is None:
             return object.__getattribute__(self, name)  # raises, with the original reason
         with learned.machine.gate:
             return reader(self, learned)
 
     def __dir__(self) -> list[str]:
-        readable = [name for name in _READABLE if hasattr(self, name)]
+        readable = [name for name in type(self).readable if hasattr(self, name)]
         return [*super().__dir__(), *readable]
 
 
-def _as_kept(X: Any, machine: Machine) -> Any:
+def _as_kept(X: Any, machine: Learner) -> Any:
     """Rows in the machine's precision, sparse or dense as its points are."""
     with np.errstate(over="ignore"):  # a number that float32 cannot hold is refused later
-        if machine.store.is_sparse:
+        if machine.is_sparse:
             return as_sparse_rows(X, machine.dtype)
         X = X.toarray() if sparse.issparse(X) else X
         return np.ascontiguousarray(X, dtype=machine.dtype)
-
-
-def _with_points(learned: Learned) -> Machine:
-    """The machine, if it keeps points."""
-    if learned.machine.parts.budget.is_folded:
-        raise AttributeError(
-            "this model keeps no support vectors but a weight for each feature: see coef_, or give "
-            "budget=512, say."
-        )
-    return learned.machine
-
-
-def _weights_of(model: KernelEstimator, learned: Learned) -> np.ndarray:
-    """The weights of explicit features, of shape (outputs, features)."""
-    if not learned.machine.parts.budget.is_folded:
-        raise AttributeError(
-            "coef_ is known of models with a weight for each feature: kernel='linear', say, with "
-            "budget='auto'. This model keeps points: see support_vectors_ and dual_coef_."
-        )
-    return model.per_label(learned.machine.weights().T).T
-
-
-def _truncation_error(model: KernelEstimator, learned: Learned) -> float:
-    error = learned.machine.truncation_error
-    if error is None:
-        raise AttributeError(
-            "truncation_error_ is known with budget=OldestOut(..., max_age=...) or max_error=... "
-            "only; max_error=0.0 just keeps it."
-        )
-    return error
-
-
-_READABLE: dict[str, Callable[[KernelEstimator, Learned], Any]] = {
-    "n_seen_": lambda model, learned: learned.machine.n_seen,
-    "step_size_": lambda model, learned: learned.machine.step_size,
-    "n_capped_": lambda model, learned: learned.machine.n_capped,
-    "drift_score_": lambda model, learned: learned.machine.drift_score,
-    "margin_": lambda model, learned: learned.machine.margin,
-    "support_vectors_": lambda model, learned: _with_points(learned).support(),
-    "dual_coef_": lambda model, learned: model.per_label(_with_points(learned).coefficients().T).T,
-    "coef_": lambda model, learned: model.shown_weights(_weights_of(model, learned)),
-    "intercept_": lambda model, learned: model.per_label(learned.machine.intercept()[None])[0],
-    "n_support_": lambda model, learned: len(learned.machine.kept),
-    "truncation_error_": _truncation_error,
-    "kernel_": lambda model, learned: learned.machine.kernel,
-    "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
-    "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
-}

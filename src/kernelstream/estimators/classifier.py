@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from kernelstream.estimators.base import KernelEstimator, Rows
+from kernelstream.estimators.base import Rows
 from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.labels import (
     Labels,
@@ -20,22 +20,328 @@ from kernelstream.estimators.labels import (
     shown,
     warn_of_ids,
 )
+from kernelstream.estimators.single import KernelEstimator
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
 
-__all__ = ["KernelClassifier"]
+__all__ = ["Classifying", "KernelClassifier"]
 
 
-def _has_probabilities(model: "KernelClassifier") -> bool:
-    if model.loss != "log_loss":
-        raise AttributeError(
-            f"predict_proba is not available with loss={model.loss!r}: use loss='log_loss'."
-        )
+def _has_probabilities(model: "Classifying") -> bool:
+    why_not = model.no_probabilities()
+    if why_not is not None:
+        raise AttributeError(why_not)
     return True
 
 
-class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
+class Classifying(ClassifierMixin, Saveable):
+    """What classifiers share: names of labels to outputs, and scores to labels."""
+
+    task = "classification"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Forget everything and learn all of X, in `n_epochs` passes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_all(X, y, sample_weight)
+
+    def target_check(self) -> Callable[[Any], str | None]:
+        structure, known, kind = self.structure(), None, None
+        labels = None if self._learned is None else self._learned.labels
+        if structure is not None:
+            known = set(structure.label_names())
+        elif labels is not None and labels.names:
+            known = set(labels.names) if labels.single_output else None
+            kind = kind_of(labels.names[0])
+
+        def problem(y: Any) -> str | None:
+            nonlocal kind
+            if y is None or (isinstance(y, float) and not math.isfinite(y)):
+                return f"its label is {y!r}"
+            wrong = problem_of(y)
+            if wrong is not None:
+                return f"its label is {shown(y)}, and {wrong}"
+            if known is not None and y not in known:
+                return f"its label {y!r} is unknown"
+            kind = kind_of(y) if kind is None else kind  # that of the first label counts
+            if kind_of(y) != kind:
+                return "its label is a string and others are numbers, or the other way round"
+            return None
+
+        return problem
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the rows of a block, in order.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like, default=None
+            All classes, where they are known, in the first call. Exactly two make a model with a
+            single output. Left out, classes come with the stream.
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight zero is as good as absent.
+
+        Returns
+        -------
+        self
+        """
+        self.learn_block(X, y, classes, sample_weight, keep_scores=False)
+        return self
+
+    def _checked(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
+    ) -> Rows:
+        X, y = self._rows(X, as_written(y))
+        y = as_labels(y)
+        weight = self._weights(sample_weight, X.shape[0], whole_data)
+        if whole_data:
+            _require_two_classes(y[weight > 0])
+            classes = np.unique(y)
+        if self._learned is None:
+            labels = Labels(classes, self.structure())
+        else:
+            labels = self._known_labels()
+            if classes is not None:
+                _check_declared(classes, labels)
+        learned = weight > 0  # a label that only comes without weight does not exist
+        try:
+            labels, codes_learned, new = labels.including(y[learned])
+        except BadRow as bad:  # which counted the rows with weight
+            raise BadRow(int(np.flatnonzero(learned)[bad.row]), bad.reason) from None
+        codes = np.zeros(len(y))
+        codes[learned] = codes_learned
+        # a new class exists from its own row on
+        return Rows(X, codes, weight, labels, np.flatnonzero(learned)[new].tolist())
+
+    def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
+        assert rows.labels is not None
+        if whole_data:
+            warn_of_ids(len(rows.labels), len(rows.y))
+        elif (
+            rows.new_outputs
+            and "_warned_of_ids" not in self.__dict__
+            and warn_of_ids(rows.labels.n_late, n_seen)
+        ):
+            self._warned_of_ids = True
+
+    def _known_labels(self) -> Labels:
+        labels = self._known().labels
+        assert labels is not None
+        return labels
+
+    def no_probabilities(self) -> str | None:
+        """Why there is no `predict_proba`, if so."""
+        return None
+
+    def learn_one(self, x: np.ndarray, y: Any) -> Self:
+        """Learn one row: `partial_fit` without its overhead.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+        y : label
+
+        Returns
+        -------
+        self
+        """
+        with self._turn:
+            labels = None if self._learned is None else self._learned.labels
+            code = None if labels is None else labels.code(y)
+            if code is None:  # the first row, or a new class
+                return self.partial_fit(self._first_row(x), as_block(y))
+            self._refuse_stream()
+            try:
+                self._learn_row(x, code)
+            except (TypeError, ValueError) as error:
+                self._refused(error)
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores: one a row for two classes (positive: the second), otherwise one a class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+        """
+        scores, labels = self._scores(X)
+        if labels.single_output:
+            return scores[:, 0]
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most likely label of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores, labels = self._scores(X)
+        return labels.as_array()[labels.predicted(scores)]
+
+    def predict_one(self, x: np.ndarray) -> Any:
+        """The most likely label of one row, without the overhead of `predict`.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        label
+        """
+        scores, learned = self._read_one(x)
+        labels = learned.labels
+        assert labels is not None
+        if self.structure() is not None:
+            scores = self.per_label(scores[None])[0]
+        return labels.names[int(scores[0] > 0.0 if labels.single_output else scores.argmax())]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes (22), with ``loss="log_loss"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        scores, labels = self._scores(X)
+        if labels.single_output:
+            scores = np.column_stack([np.zeros(len(scores)), scores])
+        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return scores / scores.sum(axis=1, keepdims=True)
+
+    def label_scores(self, X: Any) -> np.ndarray:
+        """The scores of rows, one for every label; of two declared labels, that of the second.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes) or (n_samples, 1)
+        """
+        return self._scores(X)[0]
+
+    def _scores(self, X: Any) -> tuple[np.ndarray, Labels]:
+        """The scores of every label, and the labels they belong to."""
+        scores, learned = self._read(X)
+        assert learned.labels is not None
+        return self.per_label(scores), learned.labels
+
+    def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """The label of each row with the highest score; NaN is that of a label not known yet."""
+        labels = self._known_labels()
+        return labels.as_array()[labels.predicted(np.where(np.isnan(scores), -np.inf, scores))]
+
+    def top_k(self, X: Any, k: int) -> np.ndarray:
+        """The k most likely labels of each row, the best first.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        k : int
+
+        Returns
+        -------
+        ndarray of shape (n_samples, k)
+        """
+        scores, labels = self._scores(X)
+        if labels.single_output:
+            scores = np.column_stack([-scores, scores])
+        if integer_at_least("k", k, 1) > scores.shape[1]:
+            raise ValueError(f"k={k!r} is out of range: the model has {scores.shape[1]} classes.")
+        return labels.as_array()[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
+
+    def top_k_score(self, X: Any, y: Any, k: int = 5) -> float:
+        """The share of rows whose label is among the k most likely.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        k : int, default=5
+
+        Returns
+        -------
+        float
+        """
+        found = self.top_k(X, k) == np.asarray(y)[:, None]
+        return float(found.any(axis=1).mean())
+
+    def mean_distance(self, X: Any, y: Any) -> float:
+        """How far the predicted labels are from the true ones, on average.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+
+        Returns
+        -------
+        float
+            The mean distance of the label structure; without one, the share of wrong labels.
+        """
+        structure, predicted = self.structure(), self.predict(X)
+        if structure is None:
+            return float((predicted != np.asarray(y)).mean())
+        return float(structure.distances(y, predicted).mean())
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels."""
+        labels = None if self._learned is None else self._learned.labels
+        if labels is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")
+        return labels.as_array()
+
+
+def _require_two_classes(y: np.ndarray) -> None:
+    present = np.unique(y)
+    if len(present) < 2:
+        raise ValueError(
+            f"y has only one class with a positive sample_weight, {present.tolist()!r}: "
+            "a classifier needs at least two classes to fit. To begin a stream with a "
+            "single class use partial_fit."
+        )
+
+
+def _check_declared(classes: Any, labels: Labels) -> None:
+    declared = Labels(classes)
+    unknown = [name for name in declared.names if labels.code(name) is None]
+    if unknown:
+        raise ValueError(
+            f"classes={classes!r} is not what this model was first told: {unknown!r} is new. "
+            "Declare classes in the first call; later ones come with the stream."
+        )
+
+
+class KernelClassifier(Classifying, KernelEstimator):
     """An online kernel classifier that sets its own step size.
 
     By default this is SVMD: a support vector machine trained by stochastic gradient descent in the
@@ -163,7 +469,6 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
     True
     """
 
-    task = "classification"
     predictors: ClassVar[tuple[str, ...]] = ("last", "averaged", "voted")
 
     def __init__(
@@ -209,109 +514,6 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
         self.scaling = scaling
         self.on_bad_row = on_bad_row
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelClassifier":
-        """Forget everything and learn all of X, in `n_epochs` passes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        return self._fit_all(X, y, sample_weight)
-
-    def target_check(self) -> Callable[[Any], str | None]:
-        structure, known, kind = self.structure(), None, None
-        labels = None if self._learned is None else self._learned.labels
-        if structure is not None:
-            known = set(structure.label_names())
-        elif labels is not None and labels.names:
-            known = set(labels.names) if labels.single_output else None
-            kind = kind_of(labels.names[0])
-
-        def problem(y: Any) -> str | None:
-            nonlocal kind
-            if y is None or (isinstance(y, float) and not math.isfinite(y)):
-                return f"its label is {y!r}"
-            wrong = problem_of(y)
-            if wrong is not None:
-                return f"its label is {shown(y)}, and {wrong}"
-            if known is not None and y not in known:
-                return f"its label {y!r} is unknown"
-            kind = kind_of(y) if kind is None else kind  # that of the first label counts
-            if kind_of(y) != kind:
-                return "its label is a string and others are numbers, or the other way round"
-            return None
-
-        return problem
-
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
-    ) -> "KernelClassifier":
-        """Learn the rows of a block, in order.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like, default=None
-            All classes, where they are known, in the first call. Exactly two make a model with a
-            single output. Left out, classes come with the stream.
-        sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight zero is as good as absent.
-
-        Returns
-        -------
-        self
-        """
-        self.learn_block(X, y, classes, sample_weight, keep_scores=False)
-        return self
-
-    def _checked(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
-    ) -> Rows:
-        X, y = self._rows(X, as_written(y))
-        y = as_labels(y)
-        weight = self._weights(sample_weight, X.shape[0], whole_data)
-        if whole_data:
-            _require_two_classes(y[weight > 0])
-            classes = np.unique(y)
-        if self._learned is None:
-            labels = Labels(classes, self.structure())
-        else:
-            labels = self._known_labels()
-            if classes is not None:
-                _check_declared(classes, labels)
-        learned = weight > 0  # a label that only comes without weight does not exist
-        try:
-            labels, codes_learned, new = labels.including(y[learned])
-        except BadRow as bad:  # which counted the rows with weight
-            raise BadRow(int(np.flatnonzero(learned)[bad.row]), bad.reason) from None
-        codes = np.zeros(len(y))
-        codes[learned] = codes_learned
-        # a new class exists from its own row on
-        return Rows(X, codes, weight, labels, np.flatnonzero(learned)[new].tolist())
-
-    def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
-        assert rows.labels is not None
-        if whole_data:
-            warn_of_ids(len(rows.labels), len(rows.y))
-        elif (
-            rows.new_outputs
-            and "_warned_of_ids" not in self.__dict__
-            and warn_of_ids(rows.labels.n_late, n_seen)
-        ):
-            self._warned_of_ids = True
-
-    def _known_labels(self) -> Labels:
-        labels = self._known().labels
-        assert labels is not None
-        return labels
-
     def structure(self) -> LabelStructure | None:
         """The label structure, checked."""
         structure = self.label_structure
@@ -322,197 +524,8 @@ class KernelClassifier(ClassifierMixin, Saveable, KernelEstimator):
             )
         return structure
 
-    def learn_one(self, x: np.ndarray, y: Any) -> "KernelClassifier":
-        """Learn one row: `partial_fit` without its overhead.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_features,)
-        y : label
-
-        Returns
-        -------
-        self
-        """
-        with self._turn:
-            labels = None if self._learned is None else self._learned.labels
-            code = None if labels is None else labels.code(y)
-            if code is None:  # the first row, or a new class
-                return self.partial_fit(self._first_row(x), as_block(y))
-            self._refuse_stream()
-            try:
-                self._learn_row(x, code)
-            except (TypeError, ValueError) as error:
-                self._refused(error)
-        return self
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: one a row for two classes (positive: the second), otherwise one a class.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-        """
-        scores, labels = self._scores(X)
-        if labels.single_output:
-            return scores[:, 0]
-        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most likely label of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        scores, labels = self._scores(X)
-        return labels.as_array()[labels.predicted(scores)]
-
-    def predict_one(self, x: np.ndarray) -> Any:
-        """The most likely label of one row, without the overhead of `predict`.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_features,)
-
-        Returns
-        -------
-        label
-        """
-        scores, learned = self._read_one(x)
-        labels = learned.labels
-        assert labels is not None
-        if self.label_structure is not None:
-            scores = self.per_label(scores[None])[0]
-        return labels.names[int(scores[0] > 0.0 if labels.single_output else scores.argmax())]
-
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes (22), with ``loss="log_loss"``.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        scores, labels = self._scores(X)
-        if labels.single_output:
-            scores = np.column_stack([np.zeros(len(scores)), scores])
-        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return scores / scores.sum(axis=1, keepdims=True)
-
-    def label_scores(self, X: Any) -> np.ndarray:
-        """The scores of rows, one for every label; of two declared labels, that of the second.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes) or (n_samples, 1)
-        """
-        return self._scores(X)[0]
-
-    def _scores(self, X: Any) -> tuple[np.ndarray, Labels]:
-        """The scores of every label, and the labels they belong to."""
-        scores, learned = self._read(X)
-        assert learned.labels is not None
-        return self.per_label(scores), learned.labels
-
-    def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """The label of each row with the highest score; NaN is that of a label not known yet."""
-        labels = self._known_labels()
-        return labels.as_array()[labels.predicted(np.where(np.isnan(scores), -np.inf, scores))]
-
-    def top_k(self, X: Any, k: int) -> np.ndarray:
-        """The k most likely labels of each row, the best first.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        k : int
-
-        Returns
-        -------
-        ndarray of shape (n_samples, k)
-        """
-        scores, labels = self._scores(X)
-        if labels.single_output:
-            scores = np.column_stack([-scores, scores])
-        if integer_at_least("k", k, 1) > scores.shape[1]:
-            raise ValueError(f"k={k!r} is out of range: the model has {scores.shape[1]} classes.")
-        return labels.as_array()[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
-
-    def top_k_score(self, X: Any, y: Any, k: int = 5) -> float:
-        """The share of rows whose label is among the k most likely.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        k : int, default=5
-
-        Returns
-        -------
-        float
-        """
-        found = self.top_k(X, k) == np.asarray(y)[:, None]
-        return float(found.any(axis=1).mean())
-
-    def mean_distance(self, X: Any, y: Any) -> float:
-        """How far the predicted labels are from the true ones, on average.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-
-        Returns
-        -------
-        float
-            The mean distance of the label structure; without one, the share of wrong labels.
-        """
-        structure, predicted = self.structure(), self.predict(X)
-        if structure is None:
-            return float((predicted != np.asarray(y)).mean())
-        return float(structure.distances(y, predicted).mean())
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The labels."""
-        labels = None if self._learned is None else self._learned.labels
-        if labels is None:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")
-        return labels.as_array()
-
-
-def _require_two_classes(y: np.ndarray) -> None:
-    present = np.unique(y)
-    if len(present) < 2:
-        raise ValueError(
-            f"y has only one class with a positive sample_weight, {present.tolist()!r}: "
-            "a classifier needs at least two classes to fit. To begin a stream with a "
-            "single class use partial_fit."
-        )
-
-
-def _check_declared(classes: Any, labels: Labels) -> None:
-    declared = Labels(classes)
-    unknown = [name for name in declared.names if labels.code(name) is None]
-    if unknown:
-        raise ValueError(
-            f"classes={classes!r} is not what this model was first told: {unknown!r} is new. "
-            "Declare classes in the first call; later ones come with the stream."
-        )
+    def no_probabilities(self) -> str | None:
+        """Why there is no `predict_proba`, if so."""
+        if self.loss == "log_loss":
+            return None
+        return f"predict_proba is not available with loss={self.loss!r}: use loss='log_loss'."

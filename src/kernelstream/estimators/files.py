@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from kernelstream.drift import LossWatch
-from kernelstream.estimators.base import KernelEstimator, Learned
+from kernelstream.estimators.base import Learned, StreamEstimator
 from kernelstream.estimators.choices import parts_of
 from kernelstream.estimators.labels import Labels
 from kernelstream.files import format_1
@@ -15,14 +15,16 @@ from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import from_json, params_to_json, to_json
 from kernelstream.kernels import Kernel
 from kernelstream.label_kernels import LabelStructure
-from kernelstream.learner.machine import Machine, Parts, first_slots, refuse_beyond, slots_of
+from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, slots_of
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.stores import STAGED_ROWS
 
 __all__ = [
     "Saveable",
+    "described",
     "from_bytes",
     "labels_from_header",
+    "machine_from_arrays",
     "most_bytes",
     "rebuild",
     "with_header",
@@ -31,7 +33,7 @@ __all__ = [
 _ALWAYS_ALLOWED = 2**30
 
 
-class Saveable(KernelEstimator):
+class Saveable(StreamEstimator):
     """An estimator that can be written to a file and read back, bit for bit."""
 
     classes_by_name: ClassVar[dict[str, type["Saveable"]]] = {}
@@ -71,11 +73,10 @@ class Saveable(KernelEstimator):
                 **(beside or {}),
                 "class": type(self).__name__,
                 "params": params_to_json(self.get_params(deep=False), arrays),
-                "kernel": to_json(machine.kernel, arrays),
+                **self.describe_machine(machine, arrays),
                 "n_features": machine.n_features,
                 "n_outputs": machine.n_outputs,
-                "n_slots": machine.n_slots,
-                "sparse": machine.store.is_sparse,
+                "sparse": machine.is_sparse,
                 "dtype": machine.dtype.newbyteorder("<").str,
                 "labels": None if labels is None else labels.to_json(),
                 "skipped": self._skipped_so_far(),
@@ -83,6 +84,17 @@ class Saveable(KernelEstimator):
                 "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
             }
             return to_bytes(header, arrays)
+
+    def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        """What a file's header says of the machine; arrays that this holds join `arrays`."""
+        return described(machine, arrays)
+
+    def machine_from_file(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
+        kernel: Any, max_bytes: int | None,
+    ) -> Any:  # fmt: skip
+        """The machine of a file; `kernel` is the function, where there was one."""
+        return machine_from_arrays(self, header, arrays, single_output, kernel, max_bytes)
 
     def take_over(self, learned: Learned, header: dict[str, Any] | None = None) -> None:
         """Become the model that a file, or a fleet, has."""
@@ -137,38 +149,40 @@ def rebuild(
         raise FileError(f"the file holds a {header['class']!r}, which is unknown here.")
     model = cls(**{k: from_json(v, arrays, kernel) for k, v in header["params"].items()})
     labels = labels_from_header(header, model.structure(), max_bytes)
-    resolved = from_json(header["kernel"], arrays, kernel)
-    if not isinstance(resolved, Kernel) or resolved.resolve(1) != resolved:
-        raise FileError(f"the file's kernel is {resolved!r}.")
     single_output, wanted = True, 1
     if (header["labels"] is None) == issubclass(cls, ClassifierMixin):
         raise FileError(f"the file has the labels {header['labels']!r}.")
     if labels is not None:
         single_output, wanted = labels.single_output, labels.n_outputs()
-    is_sparse = bool(header.get("sparse", "points.indptr" in arrays))
-    parts = parts_of(model, resolved, single_output, is_sparse)
-    machine = _machine(header, arrays, parts, wanted, is_sparse, max_bytes)
+    if header["dtype"] not in ("<f8", "<f4"):
+        raise FileError(f"the file claims rows of type {header['dtype']!r}.")
+    if integer_at_least("n_outputs", header["n_outputs"], 0) != wanted:
+        raise FileError(f"the file has {header['n_outputs']} outputs where there must be {wanted}.")
+    machine = model.machine_from_file(header, arrays, single_output, kernel, max_bytes)
     model.take_over(Learned(machine, labels), header)
     return model
 
 
-def _machine(
-    header: dict[str, Any], arrays: dict[str, np.ndarray], parts: Parts, n_outputs: int,
-    is_sparse: bool, max_bytes: int | None,
+def described(machine: Machine, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What a file says of one machine beside its arrays."""
+    return {"kernel": to_json(machine.kernel, arrays), "n_slots": machine.n_slots}
+
+
+def machine_from_arrays(
+    model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
+    kernel: Any, max_bytes: int | None,
 ) -> Machine:  # fmt: skip
-    """The machine of a file's arrays."""
-    if header["dtype"] not in ("<f8", "<f4"):
-        raise FileError(f"the file claims rows of type {header['dtype']!r}.")
+    """One machine from a file; `model` has the parameters that choose its parts."""
+    resolved = from_json(header["kernel"], arrays, kernel)
+    if not isinstance(resolved, Kernel) or resolved.resolve(1) != resolved:
+        raise FileError(f"the file's kernel is {resolved!r}.")
+    sparse = bool(header.get("sparse", "points.indptr" in arrays))  # older files do not say it
+    parts = parts_of(model, resolved, single_output, sparse)
     n_features = integer_at_least("n_features", header["n_features"], 1)
-    if integer_at_least("n_outputs", header["n_outputs"], 0) != n_outputs:
-        raise FileError(
-            f"the file has {header['n_outputs']} outputs where there must be {n_outputs}."
-        )
-    n_points = int(arrays["expansion.n_points"][0])
     n_slots, limit = slots_of(parts, n_features, header["n_slots"])
-    _check_slots(header["n_slots"], limit, n_points)
+    _check_slots(header["n_slots"], limit, int(arrays["expansion.n_points"][0]))
     machine = Machine(
-        parts, n_features, n_outputs, np.dtype(header["dtype"]), is_sparse, max_bytes,
+        parts, n_features, header["n_outputs"], np.dtype(header["dtype"]), sparse, max_bytes,
         n_slots=n_slots,
     )  # fmt: skip
     if header["format_version"] == 1:

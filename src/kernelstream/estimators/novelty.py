@@ -1,103 +1,25 @@
 """Novelty detection."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from kernelstream.estimators.base import KernelEstimator, Rows
+from kernelstream.estimators.base import Rows
 from kernelstream.estimators.files import Saveable
+from kernelstream.estimators.single import KernelEstimator
 from kernelstream.learner.machine import Machine
 from kernelstream.margins import Nu
 
-__all__ = ["NoveltyDetector"]
+__all__ = ["Detecting", "NoveltyDetector"]
 
 
-class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
-    """An online one-class support vector machine: is this row like what came before?
-
-    A row whose score f(x) falls below the margin is an alarm, and what the model learns from. The
-    nu-trick moves the margin so that a share nu of the stream raises one.
-
-    Parameters
-    ----------
-    kernel, gamma, degree, coef0
-        As in `KernelClassifier`.
-    loss : {"novelty"}, default="novelty"
-    margin : float or margin part, default=None
-        None: ``Nu(0.05)``.
-    nu : float in (0, 1), default=None
-        Short for ``margin=Nu(nu)``: the share of alarms.
-    step_size, update, budget, C, regularization, n_epochs, random_state, on_bad_row
-        As in `KernelClassifier`.
-    predictor : {"last", "averaged"}, default="last"
-        What predicts: the model as it is now, or the average of all models so far, as in
-        `KernelClassifier`; the threshold is then the average of theirs.
-    scaling : {"running"}, scaling part or None, default=None
-        What kernels see of a row, as in `KernelClassifier`.
-
-    Attributes
-    ----------
-    offset_ : float
-        The threshold, which is the margin: ``decision_function = score_samples - offset_``. With
-        ``predictor="averaged"`` it is the average margin of all models so far.
-    n_seen_, step_size_, n_capped_, drift_score_, margin_, support_vectors_, dual_coef_,
-    n_support_, kernel_
-        As in `KernelClassifier`, with a single output.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelstream import NoveltyDetector
-    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
-    >>> model = NoveltyDetector(gamma=0.5, nu=0.05).partial_fit(X)
-    >>> model.predict([[0.0, 0.0], [9.0, 9.0]])
-    array([ 1, -1])
-    """
+class Detecting(OutlierMixin, Saveable):
+    """What novelty detectors share."""
 
     task = "novelty"
-    default_margin = Nu(0.05)
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = "auto",
-        degree: int = 3,
-        coef0: float = 0.0,
-        loss: str = "novelty",
-        margin: Any = None,
-        nu: float | None = None,
-        step_size: Any = "smd",
-        update: Any = "explicit",
-        budget: Any = "auto",
-        C: float = 1.0,
-        regularization: float | None = None,
-        n_epochs: int = 1,
-        random_state: Any = None,
-        predictor: str = "last",
-        scaling: Any = None,
-        on_bad_row: Any = "raise",
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.margin = margin
-        self.nu = nu
-        self.step_size = step_size
-        self.update = update
-        self.budget = budget
-        self.C = C
-        self.regularization = regularization
-        self.n_epochs = n_epochs
-        self.random_state = random_state
-        self.predictor = predictor
-        self.scaling = scaling
-        self.on_bad_row = on_bad_row
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Forget everything and learn all of X, in `n_epochs` passes.
 
         Parameters
@@ -112,7 +34,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         """
         return self._fit_all(X, None, sample_weight)
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "NoveltyDetector":
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the rows of a block, in order.
 
         Parameters
@@ -135,7 +57,7 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         X = self._rows(X)
         return Rows(X, np.ones(X.shape[0]), self._weights(sample_weight, X.shape[0], whole_data))
 
-    def learn_one(self, x: np.ndarray, y: Any = None) -> "NoveltyDetector":
+    def learn_one(self, x: np.ndarray, y: Any = None) -> Self:
         """Learn one row: `partial_fit` without its overhead.
 
         Parameters
@@ -231,10 +153,8 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         with machine.gate:  # score and threshold of the same moment
             return 1 if self._score_one(machine, x)[0] >= self._threshold(machine) else -1
 
-    def _threshold(self, machine: Machine) -> float:
-        if self.predictor == "averaged":
-            self.readout()
-            return machine.averaged_margin
+    def _threshold(self, machine: Any) -> float:
+        """The score below which a row is an alarm."""
         return machine.margin
 
     @property
@@ -243,3 +163,93 @@ class NoveltyDetector(OutlierMixin, Saveable, KernelEstimator):
         machine = self.machine_
         with machine.gate:
             return self._threshold(machine)
+
+
+class NoveltyDetector(Detecting, KernelEstimator):
+    """An online one-class support vector machine: is this row like what came before?
+
+    A row whose score f(x) falls below the margin is an alarm, and what the model learns from. The
+    nu-trick moves the margin so that a share nu of the stream raises one.
+
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0
+        As in `KernelClassifier`.
+    loss : {"novelty"}, default="novelty"
+    margin : float or margin part, default=None
+        None: ``Nu(0.05)``.
+    nu : float in (0, 1), default=None
+        Short for ``margin=Nu(nu)``: the share of alarms.
+    step_size, update, budget, C, regularization, n_epochs, random_state, on_bad_row
+        As in `KernelClassifier`.
+    predictor : {"last", "averaged"}, default="last"
+        What predicts: the model as it is now, or the average of all models so far, as in
+        `KernelClassifier`; the threshold is then the average of theirs.
+    scaling : {"running"}, scaling part or None, default=None
+        What kernels see of a row, as in `KernelClassifier`.
+
+    Attributes
+    ----------
+    offset_ : float
+        The threshold, which is the margin: ``decision_function = score_samples - offset_``. With
+        ``predictor="averaged"`` it is the average margin of all models so far.
+    n_seen_, step_size_, n_capped_, drift_score_, margin_, support_vectors_, dual_coef_,
+    n_support_, kernel_
+        As in `KernelClassifier`, with a single output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream import NoveltyDetector
+    >>> X = np.random.default_rng(0).normal(size=(2000, 2))
+    >>> model = NoveltyDetector(gamma=0.5, nu=0.05).partial_fit(X)
+    >>> model.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    default_margin = Nu(0.05)
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: Any = "auto",
+        degree: int = 3,
+        coef0: float = 0.0,
+        loss: str = "novelty",
+        margin: Any = None,
+        nu: float | None = None,
+        step_size: Any = "smd",
+        update: Any = "explicit",
+        budget: Any = "auto",
+        C: float = 1.0,
+        regularization: float | None = None,
+        n_epochs: int = 1,
+        random_state: Any = None,
+        predictor: str = "last",
+        scaling: Any = None,
+        on_bad_row: Any = "raise",
+    ):
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.loss = loss
+        self.margin = margin
+        self.nu = nu
+        self.step_size = step_size
+        self.update = update
+        self.budget = budget
+        self.C = C
+        self.regularization = regularization
+        self.n_epochs = n_epochs
+        self.random_state = random_state
+        self.predictor = predictor
+        self.scaling = scaling
+        self.on_bad_row = on_bad_row
+
+    def _threshold(self, machine: Machine) -> float:
+        if self.predictor == "averaged":
+            self.readout()
+            return machine.averaged_margin
+        return machine.margin

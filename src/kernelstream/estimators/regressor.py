@@ -2,19 +2,130 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from kernelstream.estimators.base import KernelEstimator, Rows
+from kernelstream.estimators.base import Rows
 from kernelstream.estimators.files import Saveable
+from kernelstream.estimators.single import KernelEstimator
 from kernelstream.learner.rows import extreme_target
 
-__all__ = ["KernelRegressor"]
+__all__ = ["KernelRegressor", "Regressing"]
 
 
-class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
+class Regressing(RegressorMixin, Saveable):
+    """What regressors share."""
+
+    task = "regression"
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Forget everything and learn all of X, in `n_epochs` passes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_all(X, y, sample_weight)
+
+    def target_check(self) -> Callable[[Any], str | None]:
+        def problem(y: Any) -> str | None:
+            try:
+                if not math.isfinite(float(y)):
+                    return f"its target is {y!r}"
+                return extreme_target(float(y))
+            except (TypeError, ValueError):
+                return f"its target {y!r} is not a number"
+
+        return problem
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the rows of a block, in order.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+            A row of weight zero is as good as absent.
+
+        Returns
+        -------
+        self
+        """
+        self.learn_block(X, y, None, sample_weight, keep_scores=False)
+        return self
+
+    def _checked(
+        self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
+    ) -> Rows:
+        X, y = self._rows(X, y, y_numeric=True)
+        return Rows(X, y.astype(float), self._weights(sample_weight, X.shape[0], whole_data))
+
+    def learn_one(self, x: np.ndarray, y: float) -> Self:
+        """Learn one row: `partial_fit` without its overhead.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+        y : float
+
+        Returns
+        -------
+        self
+        """
+        with self._turn:
+            if self._learned is None:
+                return self.partial_fit(self._first_row(x), np.asarray([y]))
+            self._refuse_stream()
+            try:
+                y = float(y)
+                if not math.isfinite(y):
+                    raise ValueError(f"y={y!r} is not finite: leave this row out.")
+                self._learn_row(x, y)
+            except (TypeError, ValueError) as error:
+                self._refused(error)
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted number of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.outputs(X)[:, 0]
+
+    def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
+        """The score is the prediction."""
+        return scores[:, 0]
+
+    def predict_one(self, x: np.ndarray) -> float:
+        """The predicted number of one row, without the overhead of `predict`.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,)
+
+        Returns
+        -------
+        float
+        """
+        return float(self._read_one(x)[0][0])
+
+
+class KernelRegressor(Regressing, KernelEstimator):
     """An online kernel regressor that sets its own step size.
 
     Parameters
@@ -53,8 +164,6 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
     >>> bool(model.score(X, y) > 0.9)
     True
     """
-
-    task = "regression"
 
     def __init__(
         self,
@@ -97,110 +206,6 @@ class KernelRegressor(RegressorMixin, Saveable, KernelEstimator):
         self.scaling = scaling
         self.on_bad_row = on_bad_row
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelRegressor":
-        """Forget everything and learn all of X, in `n_epochs` passes.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        self
-        """
-        return self._fit_all(X, y, sample_weight)
-
-    def target_check(self) -> Callable[[Any], str | None]:
-        def problem(y: Any) -> str | None:
-            try:
-                if not math.isfinite(float(y)):
-                    return f"its target is {y!r}"
-                return extreme_target(float(y))
-            except (TypeError, ValueError):
-                return f"its target {y!r} is not a number"
-
-        return problem
-
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> "KernelRegressor":
-        """Learn the rows of a block, in order.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-            A row of weight zero is as good as absent.
-
-        Returns
-        -------
-        self
-        """
-        self.learn_block(X, y, None, sample_weight, keep_scores=False)
-        return self
-
-    def _checked(
-        self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
-    ) -> Rows:
-        X, y = self._rows(X, y, y_numeric=True)
-        return Rows(X, y.astype(float), self._weights(sample_weight, X.shape[0], whole_data))
-
-    def learn_one(self, x: np.ndarray, y: float) -> "KernelRegressor":
-        """Learn one row: `partial_fit` without its overhead.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_features,)
-        y : float
-
-        Returns
-        -------
-        self
-        """
-        with self._turn:
-            if self._learned is None:
-                return self.partial_fit(self._first_row(x), np.asarray([y]))
-            self._refuse_stream()
-            try:
-                y = float(y)
-                if not math.isfinite(y):
-                    raise ValueError(f"y={y!r} is not finite: leave this row out.")
-                self._learn_row(x, y)
-            except (TypeError, ValueError) as error:
-                self._refused(error)
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The predicted number of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self.outputs(X)[:, 0]
-
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
         """`coef_`, of shape (features,), as scikit-learn's linear regressors have it."""
         return weights[0]
-
-    def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """The score is the prediction."""
-        return scores[:, 0]
-
-    def predict_one(self, x: np.ndarray) -> float:
-        """The predicted number of one row, without the overhead of `predict`.
-
-        Parameters
-        ----------
-        x : ndarray of shape (n_features,)
-
-        Returns
-        -------
-        float
-        """
-        return float(self._read_one(x)[0][0])

@@ -162,6 +162,11 @@ class Machine:
         return self.store.dtype
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether rows are sparse."""
+        return self.store.is_sparse
+
+    @property
     def declared(self) -> State:
         """What each array of the state spans, as its part declared it."""
         return self._declared[keeps_nonzeros(self._most_touched, self.n_outputs)]

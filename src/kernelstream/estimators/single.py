@@ -1,0 +1,185 @@
+"""What the estimators of a single machine share: parameters that choose its parts."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
+
+from kernelstream.estimators.base import Learned, Rows, StreamEstimator
+from kernelstream.estimators.choices import (
+    kernel_of,
+    learns_from_streams,
+    parts_of,
+    refuse_unused,
+    solver_of,
+)
+from kernelstream.learner.machine import Machine
+from kernelstream.parts import one_of
+
+__all__ = ["KernelEstimator"]
+
+
+def _with_points(learned: Learned) -> Machine:
+    """The machine, if it keeps points."""
+    if learned.machine.parts.budget.is_folded:
+        raise AttributeError(
+            "this model keeps no support vectors but a weight for each feature: see coef_, or give "
+            "budget=512, say."
+        )
+    return learned.machine
+
+
+def _weights_of(model: StreamEstimator, learned: Learned) -> np.ndarray:
+    """The weights of explicit features, of shape (outputs, features)."""
+    if not learned.machine.parts.budget.is_folded:
+        raise AttributeError(
+            "coef_ is known of models with a weight for each feature: kernel='linear', say, with "
+            "budget='auto'. This model keeps points: see support_vectors_ and dual_coef_."
+        )
+    return model.per_label(learned.machine.weights().T).T
+
+
+def _truncation_error(model: StreamEstimator, learned: Learned) -> float:
+    error = learned.machine.truncation_error
+    if error is None:
+        raise AttributeError(
+            "truncation_error_ is known with budget=OldestOut(..., max_age=...) or max_error=... "
+            "only; max_error=0.0 just keeps it."
+        )
+    return error
+
+
+READABLE: dict[str, Callable[[Any, Learned], Any]] = {
+    "n_seen_": lambda model, learned: learned.machine.n_seen,
+    "step_size_": lambda model, learned: learned.machine.step_size,
+    "n_capped_": lambda model, learned: learned.machine.n_capped,
+    "drift_score_": lambda model, learned: learned.machine.drift_score,
+    "margin_": lambda model, learned: learned.machine.margin,
+    "support_vectors_": lambda model, learned: _with_points(learned).support(),
+    "dual_coef_": lambda model, learned: model.per_label(_with_points(learned).coefficients().T).T,
+    "coef_": lambda model, learned: model.shown_weights(_weights_of(model, learned)),
+    "intercept_": lambda model, learned: model.per_label(learned.machine.intercept()[None])[0],
+    "n_support_": lambda model, learned: len(learned.machine.kept),
+    "truncation_error_": _truncation_error,
+    "kernel_": lambda model, learned: learned.machine.kernel,
+    "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
+    "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
+}
+
+
+class KernelEstimator(StreamEstimator):
+    """Base of the estimators of one machine."""
+
+    readable = READABLE
+    default_margin: ClassVar[Any] = 1.0
+    predictors: ClassVar[tuple[str, ...]] = ("last", "averaged")
+
+    # Parameters, declared here for the methods below; every subclass has its own __init__.
+    kernel: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    loss: Any
+    margin: Any
+    nu: Any
+    step_size: Any
+    update: Any
+    budget: Any
+    C: Any
+    regularization: Any
+    n_epochs: Any
+    random_state: Any
+    predictor: Any
+    scaling: Any
+
+    def shown_weights(self, weights: np.ndarray) -> np.ndarray:
+        """`coef_` from the weights of every output."""
+        return weights
+
+    def _new_machine(self, rows: Rows, whole_data: bool) -> Machine:
+        """A machine that has learned nothing."""
+        X, labels = rows.X, rows.labels
+        is_sparse, single = sparse.issparse(X), labels is None or labels.single_output
+        kernel = kernel_of(self, X.shape[1], X if whole_data else None)
+        parts = parts_of(self, kernel, single, is_sparse)
+        refuse_unused(self)
+        drops = parts.budget.limit() is not None and not parts.budget.projects
+        if parts.averaged and drops and self.task != "classification":
+            warnings.warn(
+                f"predictor='averaged' with budget={parts.budget!r}: what a dropped point brought "
+                "to the average leaves with it, and predictions shrink to zero once many are "
+                "dropped. Use LeastLoss, Merge or None as budget.",
+                stacklevel=5 if whole_data else 4,  # whoever calls fit, or partial_fit
+            )
+        n_late = len(rows.new_outputs)
+        n_outputs = 1 if labels is None else labels.n_outputs() - n_late
+        return Machine(parts, X.shape[1], n_outputs, X.dtype, is_sparse)
+
+    def _learn_epochs(self, machine: Any, rows: Rows) -> int | None:
+        if solver_of(self) is None:
+            return super()._learn_epochs(machine, rows)
+        n_passes, violation = machine.fit(rows.X, rows.y, rows.weight, self._epochs(len(rows.y)))
+        self._warn_unfinished(machine, violation)
+        return n_passes
+
+    def finish(self) -> Any:
+        """Finish what a stream has left open, on the points that the model keeps.
+
+        LASVM takes one REPROCESS step at every row of a stream; this takes as many as there are to
+        take, until the SVM's problem on the rows of the active set is solved to the tolerance. A
+        stream may go on after it. `fit` finishes by itself. For learners that leave nothing open,
+        which are all the others, this does nothing.
+
+        Returns
+        -------
+        self
+        """
+        if self.machine_.parts.update.finishes:
+            with self._turn:
+                learned = self._known()
+                machine = learned.machine.copy()
+                violation = machine.finish()
+                self._knowledge = learned._replace(machine=machine)
+            self._warn_unfinished(machine, violation)
+        return self
+
+    def _warn_unfinished(self, machine: Machine, violation: float) -> None:
+        tolerance = machine.parts.update.get_params().get("tolerance", np.inf)
+        if violation > tolerance:
+            name = type(machine.parts.update).__name__
+            warnings.warn(
+                f"{name} stopped with a pair that violates the optimality conditions by "
+                f"{violation:.3g}: scale the rows, or give a smaller C or a tolerance above "
+                f"{tolerance!r}.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _refuse_stream(self) -> None:
+        learned = self._learned
+        if not (learns_from_streams(self) if learned is None
+                else learned.machine.learns_from_streams):  # fmt: skip
+            raise ValueError(
+                f"update={self.update!r} with budget=None revisits its rows and works in fit only: "
+                "for a stream choose another preset, such as 'sog-svr' or 'svmd'."
+            )
+
+    def readout(self) -> str:
+        """What predicts, `predictor`, if it has been kept from the first row on."""
+        name = one_of("predictor", self.predictor, list(type(self).predictors))
+        if self._learned is not None and not self._learned.machine.knows(name):
+            raise ValueError(
+                f"predictor={name!r} was set after this model had begun to learn, and its earlier "
+                "models are forgotten: set it before the first row, or use predictor='last'."
+            )
+        return name
+
+    def _score_one(self, machine: Any, x: Any) -> np.ndarray:
+        """The scores of one row by a machine in whose gate the caller is."""
+        row = self._row(x)
+        if self.predictor == "last":
+            return machine.score_row(row)
+        return machine.scores(row, self.readout())[0]

@@ -1,0 +1,102 @@
+"""What estimators ask of whatever learns: one machine, or a committee of several."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from kernelstream.learner.gate import Gate
+from kernelstream.learner.learn import Trail
+
+__all__ = ["Learner"]
+
+
+class Learner(Protocol):
+    """What learns rows and gives scores."""
+
+    gate: Gate
+
+    @property
+    def n_seen(self) -> int:
+        """How many rows were learned."""
+        ...
+
+    @property
+    def n_features(self) -> int:
+        """How long a row is."""
+        ...
+
+    @property
+    def n_outputs(self) -> int:
+        """How many scores a row gets."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of rows."""
+        ...
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are sparse."""
+        ...
+
+    @property
+    def learns_from_streams(self) -> bool:
+        """Whether it learns from a stream."""
+        ...
+
+    def learn(
+        self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
+        keep_scores: bool = True,
+    ) -> list[Trail]:  # fmt: skip
+        """Learn the rows of X in order; return what happened at each."""
+        ...
+
+    def learn_row(self, X: Any, y: float) -> None:
+        """Learn a block of one row."""
+        ...
+
+    def learns_in_one_call(self) -> bool:
+        """Whether nothing can interrupt `learn_row` half way."""
+        ...
+
+    def scores(self, X: Any, readout: str = "last") -> np.ndarray:
+        """The scores of every row, of shape (rows, outputs)."""
+        ...
+
+    def score_row(self, X: Any) -> np.ndarray:
+        """The scores of a block of one row, of shape (outputs,)."""
+        ...
+
+    def begin(self) -> None:
+        """Be ready to undo whatever is learned from now on."""
+        ...
+
+    def commit(self) -> None:
+        """Keep what was learned since `begin`."""
+        ...
+
+    def roll_back(self) -> bool:
+        """Undo what was learned since `begin`; whether there was anything to undo."""
+        ...
+
+    def copy(self) -> Self:
+        """The same with arrays of its own."""
+        ...
+
+    def changeable(self) -> Self:
+        """What learns a block: this one, or a draft of it where somebody may read."""
+        ...
+
+    def as_draft(self) -> Self:
+        """This one, which nobody has seen yet: it is thrown away if it fails."""
+        ...
+
+    def widen(self, n_features: int) -> None:
+        """Give rows more features, or take such away."""
+        ...
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All that it knows, as arrays by name."""
+        ...
