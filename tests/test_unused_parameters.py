@@ -6,7 +6,7 @@ import pytest
 import kernelstream as ks
 from kernelstream import losses
 from kernelstream.budgets import Independent
-from kernelstream.estimators import base
+from kernelstream.estimators import single
 from kernelstream.margins import Fixed, Nu
 from kernelstream.step_sizes import Constant
 from kernelstream.updates import Dual, Unused
@@ -107,6 +107,7 @@ GRADIENT = Dual("gradient", box=1.0)
         (fitted("alma", "classifier", step_size=0.2), "step_size=0.2 changes nothing"),
         (fitted("svmd", margin=0.5), "margin=0.5 .* loss='squared_error' has none"),
         (fitted("svmd", "classifier", loss="log_loss", margin=0.5), "loss='log_loss' has none"),
+        (fitted("linear-pa", gamma=0.5), "gamma=0.5 changes nothing with kernel='linear'"),
         (lambda: ks.Fleet("alma", "classifier", 2, 3, step_size=0.2), "step_size=0.2 changes"),
     ],
 )  # fmt: skip
@@ -131,7 +132,7 @@ def test_defaults_and_what_presets_say_are_accepted():
 def test_a_model_from_a_file_may_have_them(tmp_path, monkeypatch):
     """Files of the time when they were ignored can still be read, and go on."""
     with monkeypatch.context() as before:
-        before.setattr(base, "refuse_unused", lambda model: None)
+        before.setattr(single, "refuse_unused", lambda model: None)
         old = regressor("sog-svr", margin=0.2, loss="epsilon_insensitive")()
     old.save(tmp_path / "old.ks")
     loaded = ks.load(tmp_path / "old.ks")

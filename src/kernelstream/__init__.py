@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kernelstream import (
         budgets,
+        committee,
         datasets,
         kernels,
         label_kernels,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         vision,
     )
     from kernelstream.checkpoints import Checkpointer
+    from kernelstream.committee import Committee
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
     from kernelstream.evaluate import PrequentialResult, prequential
     from kernelstream.fleet import Fleet
@@ -33,6 +35,7 @@ __version__ = "0.1.0"
 _HOME = {
     "BadRow": "learner.rows",
     "Checkpointer": "checkpoints",
+    "Committee": "committee",
     "FileError": "persistence",
     "Fleet": "fleet",
     "KernelClassifier": "estimators",
@@ -44,13 +47,14 @@ _HOME = {
     "prequential": "evaluate",
 }
 _MODULES = [
-    "budgets", "datasets", "kernels", "label_kernels", "margins", "presets",
+    "budgets", "committee", "datasets", "kernels", "label_kernels", "margins", "presets",
     "scalings", "step_sizes", "streams", "updates", "vision",
 ]  # fmt: skip
 
 __all__ = [
     "BadRow",
     "Checkpointer",
+    "Committee",
     "FileError",
     "Fleet",
     "KernelClassifier",
@@ -59,6 +63,7 @@ __all__ = [
     "PrequentialResult",
     "__version__",
     "budgets",
+    "committee",
     "datasets",
     "kernels",
     "label_kernels",

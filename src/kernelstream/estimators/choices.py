@@ -192,6 +192,7 @@ def refuse_unused(model: Any) -> None:
         remedy = f"loss={model.loss!r} has none, so leave it out or choose another loss"
         unused = {**unused, "margin": Unused(remedy)}
     given, default = model.get_params(), type(model)().get_params()
+    _refuse_unused_by_kernel(model)
     for name, why in unused.items():
         value = given.get(name)
         if value not in (default.get(name), *_PLAIN.get(name, ()), *why.but):
@@ -202,6 +203,17 @@ def refuse_unused(model: Any) -> None:
         raise ValueError(
             f"margin={model.margin!r} does not adapt with update={update!r}: give a number."
         )
+
+
+def _refuse_unused_by_kernel(model: Any) -> None:
+    if isinstance(model.kernel, str):
+        known = as_kernel(model.kernel, {}).get_params()
+        for name, usual in _KERNEL_DEFAULTS.items():
+            value = getattr(model, name)
+            if name not in known and value != usual:
+                raise ValueError(
+                    f"{name}={value!r} changes nothing with kernel={model.kernel!r}: leave it out."
+                )
 
 
 def solver_of(model: Any) -> str | None:

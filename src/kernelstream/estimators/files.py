@@ -1,6 +1,6 @@
 """Estimators as files: what of one goes into the header, and how it comes back."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -12,7 +12,7 @@ from kernelstream.estimators.labels import Labels
 from kernelstream.files import format_1
 from kernelstream.files.bytes import FileError, strange_headers, to_bytes, write
 from kernelstream.files.bytes import from_bytes as read_bytes
-from kernelstream.files.parts import from_json, params_to_json, to_json
+from kernelstream.files.parts import SAVEABLE, from_json, params_to_json, to_json
 from kernelstream.kernels import Kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, slots_of
@@ -36,11 +36,9 @@ _ALWAYS_ALLOWED = 2**30
 class Saveable(StreamEstimator):
     """An estimator that can be written to a file and read back, bit for bit."""
 
-    classes_by_name: ClassVar[dict[str, type["Saveable"]]] = {}
-
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        Saveable.classes_by_name.setdefault(cls.__name__, cls)
+        SAVEABLE.setdefault(cls.__name__, cls)
 
     def save(self, path: Any) -> None:
         """Write the model to a file: arrays and JSON, nothing executable.
@@ -144,7 +142,7 @@ def rebuild(
     header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any, max_bytes: int | None
 ) -> Any:
     """The model of a file's header and arrays, checked down to every number."""
-    cls = Saveable.classes_by_name.get(header["class"])
+    cls = SAVEABLE.get(header["class"])
     if cls is None:
         raise FileError(f"the file holds a {header['class']!r}, which is unknown here.")
     model = cls(**{k: from_json(v, arrays, kernel) for k, v in header["params"].items()})

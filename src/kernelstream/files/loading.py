@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from kernelstream import committee as _committee  # noqa: F401 (whose estimators files may hold)
 from kernelstream.estimators.files import most_bytes, rebuild
 from kernelstream.files.bytes import from_bytes, read, strange_headers
 from kernelstream.fleet import Fleet
@@ -27,7 +28,7 @@ def load(path: Any, kernel: Any = None, max_bytes: Any = "auto") -> Any:
 
     Returns
     -------
-    KernelClassifier, KernelRegressor, NoveltyDetector or Fleet
+    estimator or Fleet
 
     Examples
     --------

@@ -7,9 +7,10 @@ import numpy as np
 from kernelstream.files.bytes import FileError
 from kernelstream.parts import Part, named
 
-__all__ = ["from_json", "params_to_json", "to_json"]
+__all__ = ["SAVEABLE", "from_json", "params_to_json", "to_json"]
 
 _FUNCTION = "a function"
+SAVEABLE: dict[str, Any] = {}  # the estimators that a file can name, by name
 
 
 def params_to_json(params: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
@@ -27,6 +28,11 @@ def to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
             "part": type(value).__name__,
             "params": {k: to_json(v, arrays) for k, v in params.items()},
         }
+    if SAVEABLE.get(type(value).__name__) is type(value):  # a member of a committee
+        params = params_to_json(value.get_params(deep=False), arrays)
+        return {"estimator": type(value).__name__, "params": params}
+    if isinstance(value, dict):
+        return {"dict": [[str(k), to_json(v, arrays)] for k, v in value.items()]}
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
@@ -52,6 +58,13 @@ def from_json(value: Any, arrays: dict[str, np.ndarray], kernel: Any) -> Any:
     for kind, make in (("tuple", tuple), ("list", list)):
         if kind in value:
             return make(from_json(v, arrays, kernel) for v in value[kind])
+    if "dict" in value:
+        return {k: from_json(v, arrays, kernel) for k, v in value["dict"]}
+    if "estimator" in value:
+        cls = SAVEABLE.get(value["estimator"])
+        if cls is None:
+            raise FileError(f"the file names {value['estimator']!r}, which is unknown here.")
+        return cls(**{k: from_json(v, arrays, kernel) for k, v in value["params"].items()})
     if value["part"] == _FUNCTION:
         if kernel is None:
             raise FileError(

@@ -1,0 +1,27 @@
+"""Machines side by side, mixed online.
+
+Every member predicts each row before it learns it. What the members said is then mixed by a scan
+over the rows, which learns from the targets how much each member counts (`mixing`). So the result
+does not depend on how a stream is cut into blocks, and members may run on several threads.
+"""
+
+from kernelstream.committee.estimators import (
+    Committee,
+    CommitteeClassifier,
+    CommitteeDetector,
+    CommitteeRegressor,
+)
+from kernelstream.committee.machine import CommitteeMachine
+from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
+
+__all__ = [
+    "Committee",
+    "CommitteeClassifier",
+    "CommitteeDetector",
+    "CommitteeMachine",
+    "CommitteeRegressor",
+    "HighestMean",
+    "Mixing",
+    "NewtonStacking",
+    "RidgeStacking",
+]

@@ -1,0 +1,301 @@
+"""Committees as scikit-learn estimators."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from kernelstream.committee.machine import CommitteeMachine
+from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
+from kernelstream.estimators import Classifying, Detecting, Regressing, StreamEstimator
+from kernelstream.estimators.base import Rows
+from kernelstream.estimators.choices import kernel_of, parts_of, refuse_unused
+from kernelstream.estimators.files import described, machine_from_arrays
+from kernelstream.estimators.single import KernelEstimator
+from kernelstream.files.bytes import FileError
+from kernelstream.learner.machine import Machine
+from kernelstream.parts import integer_at_least, one_of
+from kernelstream.presets import make
+
+__all__ = ["Committee", "CommitteeClassifier", "CommitteeDetector", "CommitteeRegressor"]
+
+_TASKS = {"classification": "classifier", "regression": "regressor", "novelty": "novelty"}
+
+
+class CommitteeEstimator(StreamEstimator):
+    """What committees share: members as parameters, and one machine for each of them."""
+
+    default_mixing: ClassVar[Any]
+    readable = {  # noqa: RUF012 (never changed)
+        "n_seen_": lambda model, learned: learned.machine.n_seen,
+        "weights_": lambda model, learned: dict(
+            zip(model.member_names(), learned.machine.weights.tolist(), strict=True)
+        ),
+        "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
+        "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
+    }
+
+    members: Any
+    mixing: Any
+    n_jobs: Any
+    on_bad_row: Any
+
+    def chosen(self) -> list[tuple[str, Any]]:
+        """The members by name, as estimators that have learned nothing."""
+        members = self.members.items() if isinstance(self.members, dict) else self.members
+        if isinstance(self.members, str) or not members:
+            raise ValueError(
+                f"members={self.members!r} are none: give a list of presets or estimators, or a "
+                "dict of them by name."
+            )
+        found = []
+        for member in members:
+            name, model = member if isinstance(member, tuple) else (None, member)
+            made = make(model, _TASKS[self.task]) if isinstance(model, str) else clone(model)
+            if not isinstance(made, KernelEstimator) or made.task != self.task:
+                raise TypeError(
+                    f"{model!r} cannot be a member of a committee for {self.task}: give the name "
+                    "of a preset, or an estimator of this library for that task."
+                )
+            if made.predictor != "last" or made.structure() is not None:
+                raise ValueError(
+                    f"{model!r} cannot be a member of a committee: leave predictor and "
+                    "label_structure out."
+                )
+            found.append((name or (model if isinstance(model, str) else type(made).__name__), made))
+        return _with_different_names(found)
+
+    def member_names(self) -> list[str]:
+        """The names of the members."""
+        return [name for name, _ in self.chosen()]
+
+    def chosen_mixing(self) -> Mixing:
+        """The mixing part."""
+        if self.mixing is None:
+            return type(self).default_mixing
+        if not isinstance(self.mixing, Mixing) or self.mixing.task != self.task:
+            raise TypeError(
+                f"mixing={self.mixing!r} is not a mixing for {self.task}: leave it out, or give "
+                f"{type(self).default_mixing!r}, say."
+            )
+        self.mixing.check()
+        return self.mixing
+
+    def n_threads(self) -> int:
+        """How many members learn at the same time."""
+        return 1 if self.n_jobs is None else integer_at_least("n_jobs", self.n_jobs, 1)
+
+    def _new_machine(self, rows: Rows, whole_data: bool) -> CommitteeMachine:
+        self.skips_bad_rows()  # checks `on_bad_row`
+        X, labels = rows.X, rows.labels
+        single = labels is None or labels.single_output
+        n_outputs = 1 if labels is None else labels.n_outputs() - len(rows.new_outputs)
+        machines = []
+        for _, model in self.chosen():
+            refuse_unused(model)
+            kernel = kernel_of(model, X.shape[1], X if whole_data else None)
+            parts = parts_of(model, kernel, single, sparse.issparse(X))
+            machines.append(Machine(parts, X.shape[1], n_outputs, X.dtype, sparse.issparse(X)))
+        return CommitteeMachine(machines, self.chosen_mixing(), self.n_threads())
+
+    def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        """What a file's header says of the members."""
+        return {"members": [described(member, arrays) for member in machine.members]}
+
+    def machine_from_file(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
+        kernel: Any, max_bytes: int | None,
+    ) -> CommitteeMachine:  # fmt: skip
+        """The machine of a file."""
+        chosen = self.chosen()
+        if len(header["members"]) != len(chosen):
+            raise FileError(f"the file has {len(header['members'])} members, not {len(chosen)}.")
+        machines = []
+        for i, ((_, model), own) in enumerate(zip(chosen, header["members"], strict=True)):
+            prefix = f"{i}."
+            of_member = {
+                name.removeprefix(prefix): array
+                for name, array in arrays.items()
+                if name.startswith(prefix)
+            }
+            shared = {name: array for name, array in arrays.items() if name.startswith("parameter")}
+            arrays_of_member = {**shared, **of_member}
+            machine = machine_from_arrays(
+                model, {**header, **own}, arrays_of_member, single_output, kernel, max_bytes
+            )
+            machines.append(machine)
+        committee = CommitteeMachine(machines, self.chosen_mixing(), self.n_threads())
+        committee.fill_mixing(arrays)
+        return committee
+
+
+def _with_different_names(members: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    names = [name for name, _ in members]
+    return [
+        (f"{name}-{names[:i].count(name) + 1}" if names.count(name) > 1 else name, model)
+        for i, (name, model) in enumerate(members)
+    ]
+
+
+class CommitteeClassifier(CommitteeEstimator, Classifying):
+    """Classifiers side by side, whose scores are mixed online.
+
+    Parameters
+    ----------
+    members : list or dict
+        Presets by name, or estimators of this library for classification; a dict, or pairs of a
+        name and a member, give them names.
+    mixing : mixing part, default=None
+        How the members' scores are mixed. None: `NewtonStacking`, whose scores are also those of
+        probabilities.
+    n_jobs : int, default=None
+        How many members learn at the same time, on threads. It changes the speed, not the result.
+    on_bad_row : {"raise", "skip"} or callable, default="raise"
+        What to do with a row that cannot be learned, as in `KernelClassifier`.
+
+    Attributes
+    ----------
+    weights_ : dict
+        How much each member counts now.
+    classes_, n_seen_, n_skipped_, skipped_
+        As in `KernelClassifier`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> import kernelstream as ks
+    >>> X, y = load_digits(return_X_y=True)
+    >>> svmd = ks.KernelClassifier(scaling="running")
+    >>> committee = ks.Committee({"svmd": svmd, "pa": "linear-pa"}, "classifier")
+    >>> ks.prequential(committee, X[:600], y[:600]).error_rate < 0.25
+    True
+    >>> list(committee.weights_)
+    ['svmd', 'pa']
+    """
+
+    default_mixing = NewtonStacking()
+
+    def __init__(
+        self, members: Any = (), *, mixing: Any = None, n_jobs: int | None = None,
+        on_bad_row: Any = "raise",
+    ):  # fmt: skip
+        self.members = members
+        self.mixing = mixing
+        self.n_jobs = n_jobs
+        self.on_bad_row = on_bad_row
+
+    def no_probabilities(self) -> str | None:
+        """Why there is no `predict_proba`, if so."""
+        if self.chosen_mixing() == type(self).default_mixing or isinstance(
+            self.mixing, NewtonStacking
+        ):
+            return None
+        return f"predict_proba is not available with mixing={self.mixing!r}."
+
+
+class CommitteeRegressor(CommitteeEstimator, Regressing):
+    """Regressors side by side, whose predictions are mixed online.
+
+    Parameters
+    ----------
+    members, mixing, n_jobs, on_bad_row
+        As in `CommitteeClassifier`. The default mixing is `RidgeStacking`.
+
+    Attributes
+    ----------
+    weights_ : dict
+        How much each member counts now.
+    n_seen_, n_skipped_, skipped_
+        As in `KernelRegressor`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelstream as ks
+    >>> X = np.random.default_rng(0).normal(size=(300, 2))
+    >>> committee = ks.Committee(["linear-pa", "svmd"], "regressor")
+    >>> ks.prequential(committee, X, X[:, 0] + np.sin(2 * X[:, 1])).error_rate < 0.5
+    True
+    """
+
+    default_mixing = RidgeStacking()
+
+    def __init__(
+        self, members: Any = (), *, mixing: Any = None, n_jobs: int | None = None,
+        on_bad_row: Any = "raise",
+    ):  # fmt: skip
+        self.members = members
+        self.mixing = mixing
+        self.n_jobs = n_jobs
+        self.on_bad_row = on_bad_row
+
+
+class CommitteeDetector(CommitteeEstimator, Detecting):
+    """Novelty detectors side by side, whose scores are mixed online.
+
+    Parameters
+    ----------
+    members, mixing, n_jobs, on_bad_row
+        As in `CommitteeClassifier`. The default mixing is `HighestMean`.
+
+    Attributes
+    ----------
+    offset_ : float
+        The score below which a row is an alarm.
+    n_seen_, n_skipped_, skipped_
+        As in `NoveltyDetector`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelstream as ks
+    >>> X = np.random.default_rng(0).normal(size=(500, 2))
+    >>> detector = ks.Committee(["svmd", "norma"], "novelty").partial_fit(X)
+    >>> detector.predict([[0.0, 0.0], [9.0, 9.0]])
+    array([ 1, -1])
+    """
+
+    default_mixing = HighestMean()
+
+    def __init__(
+        self, members: Any = (), *, mixing: Any = None, n_jobs: int | None = None,
+        on_bad_row: Any = "raise",
+    ):  # fmt: skip
+        self.members = members
+        self.mixing = mixing
+        self.n_jobs = n_jobs
+        self.on_bad_row = on_bad_row
+
+
+_COMMITTEES = {
+    "classifier": CommitteeClassifier,
+    "regressor": CommitteeRegressor,
+    "novelty": CommitteeDetector,
+}
+
+
+def Committee(members: Any, task: str, mixing: Any = None, **params: Any) -> Any:  # noqa: N802
+    """Machines of your choice, mixed online.
+
+    Parameters
+    ----------
+    members : list or dict
+        Presets by name, or estimators of this library.
+    task : {"classifier", "regressor", "novelty"}
+    mixing : mixing part, default=None
+        How the members' scores are mixed; None: as it is best for the task.
+    **params
+        Further parameters, such as ``n_jobs``.
+
+    Returns
+    -------
+    CommitteeClassifier, CommitteeRegressor or CommitteeDetector
+
+    Examples
+    --------
+    >>> import kernelstream as ks
+    >>> ks.Committee(["svmd", "pa"], "classifier")
+    CommitteeClassifier(members=['svmd', 'pa'])
+    """
+    return _COMMITTEES[one_of("task", task, list(_COMMITTEES))](members, mixing=mixing, **params)

@@ -1,0 +1,226 @@
+"""A committee as something that learns: the same methods as one machine."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from kernelstream.committee.mixing import Mixing
+from kernelstream.learner.gate import Gate
+from kernelstream.learner.learn import Trail
+from kernelstream.learner.machine import Machine
+from kernelstream.learner.rows import BadRow
+from kernelstream.learner.state import arrays as state_arrays
+from kernelstream.learner.state import copy_into, snapshot
+
+__all__ = ["CommitteeMachine"]
+
+_ROWS = 4096  # at a time: the scores of all members are kept for so many
+
+
+class CommitteeMachine:
+    """Machines that learn the same rows, and a mixing of what they say.
+
+    Parameters
+    ----------
+    members : list of Machine
+        For the same task, rows and outputs; none has learned anything, or all have learned the same
+        rows.
+    mixing : Mixing
+    n_threads : int, default=1
+        How many members learn at the same time. It changes the speed, not the result.
+    """
+
+    def __init__(self, members: Sequence[Machine], mixing: Mixing, n_threads: int = 1):
+        self.members = list(members)
+        self.mixing = mixing
+        self.mixing_state = mixing.new_state(len(self.members))
+        self.n_threads = n_threads
+        self.gate = Gate()
+        self._saved: Any = None  # the mixing's state as it was when a block began
+        self._is_draft = False
+
+    # --- what a person can read ------------------------------------------------------------------
+
+    @property
+    def n_seen(self) -> int:
+        """How many rows were learned."""
+        return self.members[0].n_seen
+
+    @property
+    def n_features(self) -> int:
+        """How long a row is."""
+        return self.members[0].n_features
+
+    @property
+    def n_outputs(self) -> int:
+        """How many scores a row gets."""
+        return self.members[0].n_outputs
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of rows."""
+        return self.members[0].dtype
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether rows are sparse."""
+        return self.members[0].is_sparse
+
+    @property
+    def learns_from_streams(self) -> bool:
+        """Whether it learns from a stream."""
+        return all(member.learns_from_streams for member in self.members)
+
+    @property
+    def margin(self) -> float:
+        """The score below which a row is an alarm."""
+        return self.mixing.threshold(self.mixing_state)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """How much each member counts."""
+        return self.mixing.weights(self.mixing_state)
+
+    # --- learning --------------------------------------------------------------------------------
+
+    def learn(
+        self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
+        keep_scores: bool = True,
+    ) -> list[Trail]:  # fmt: skip
+        """Learn the rows of X in order; return what happened at each, with the mixed scores.
+
+        A `BadRow` leaves rows before it learned: `begin` first, then `roll_back`.
+        """
+        trails: list[Trail] = []
+        for start in range(0, max(X.shape[0], 1), _ROWS):
+            rows = slice(start, start + _ROWS)
+            new = [row - start for row in new_outputs if start <= row < start + _ROWS]
+            try:
+                trails += self._learn_some(X[rows], y[rows], weight[rows], new)
+            except BadRow as bad:
+                raise BadRow(start + bad.row, bad.reason) from None
+        return trails
+
+    def _learn_some(self, X: Any, y: np.ndarray, weight: np.ndarray, new: list[int]) -> list[Trail]:
+        of_members = self._each(lambda member: member.learn(X, y, weight, new))
+        result, start = [], 0
+        for pieces in zip(*of_members, strict=True):
+            rows = slice(start, start + len(pieces[0].loss))
+            scores = np.stack([piece.scores for piece in pieces])
+            mixed, loss = self.mixing.learn(self.mixing_state, scores, y[rows], weight[rows])
+            margin = np.full(len(loss), self.margin)
+            n_points = np.sum([piece.n_points for piece in pieces], axis=0)
+            result.append(
+                pieces[0]._replace(scores=mixed, loss=loss, margin=margin, n_points=n_points)
+            )
+            start = rows.stop
+        return result
+
+    def _each(self, work: Any) -> list[Any]:
+        """What `work` gives for each member, on several threads where that was asked for."""
+        if self.n_threads == 1 or len(self.members) == 1:
+            return [work(member) for member in self.members]
+        with ThreadPoolExecutor(min(self.n_threads, len(self.members))) as pool:
+            return list(pool.map(work, self.members))
+
+    def learn_row(self, X: Any, y: float) -> None:
+        """Learn a block of one row."""
+        self._learn_some(X, np.array([y]), np.ones(1), [])
+
+    def learns_in_one_call(self) -> bool:
+        """Several machines change one after the other."""
+        return False
+
+    # --- scoring ---------------------------------------------------------------------------------
+
+    def scores(self, X: Any, readout: str = "last") -> np.ndarray:
+        """The mixed scores of every row, of shape (rows, outputs)."""
+        said = np.stack(self._each(lambda member: member.scores(X)))
+        return self.mixing.mix(self.mixing_state, said)
+
+    def score_row(self, X: Any) -> np.ndarray:
+        """The mixed scores of a block of one row, of shape (outputs,)."""
+        said = np.stack([member.score_row(X)[None] for member in self.members])
+        return self.mixing.mix(self.mixing_state, said)[0]
+
+    # --- all or nothing --------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Be ready to undo whatever is learned from now on."""
+        if not self._is_draft:
+            self._saved = snapshot(self.mixing_state)
+        for member in self.members:
+            member.begin()
+
+    def commit(self) -> None:
+        """Keep what was learned since `begin`."""
+        self._is_draft, self._saved = False, None
+        for member in self.members:
+            member.commit()
+
+    def roll_back(self) -> bool:
+        """Undo what was learned since `begin`; whether there was anything to undo."""
+        if self._is_draft:
+            return True  # nobody will look at it
+        if self._saved is None:
+            return False
+        for member in self.members:
+            member.roll_back()
+        copy_into(self.mixing_state, self._saved)
+        self._saved = None
+        return True
+
+    def copy(self) -> "CommitteeMachine":
+        """The same with arrays of its own."""
+        copy = object.__new__(CommitteeMachine)
+        copy.__dict__.update(self.__dict__)
+        copy.members = [member.copy() for member in self.members]
+        copy.mixing_state, copy.gate, copy._saved = snapshot(self.mixing_state), Gate(), None
+        return copy
+
+    def changeable(self) -> "CommitteeMachine":
+        """What learns a block: this one, or a draft of it where somebody may read."""
+        if self.gate.is_free():
+            return self
+        with self.gate:
+            return self.copy().as_draft()
+
+    def as_draft(self) -> "CommitteeMachine":
+        """This one, which nobody has seen yet: it is thrown away if it fails."""
+        self._is_draft = True
+        for member in self.members:
+            member.as_draft()
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.gate:
+            copy = dict(self.copy().__dict__)
+        del copy["gate"]
+        return copy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, gate=Gate())
+
+    # --- growing, and files ----------------------------------------------------------------------
+
+    def widen(self, n_features: int) -> None:
+        """Give rows more features, or take such away."""
+        for member in self.members:
+            member.widen(n_features)
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All that it knows, as arrays by name."""
+        arrays = {f"mixing.{name}": array for name, array in state_arrays(self.mixing_state)}
+        for i, member in enumerate(self.members):
+            arrays.update({f"{i}.{name}": a for name, a in member.to_arrays().items()})
+        return arrays
+
+    def fill_mixing(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over the mixing's part of what `to_arrays` gave, checked."""
+        for name, array in state_arrays(self.mixing_state):
+            saved = arrays[f"mixing.{name}"]
+            if saved.shape != array.shape or not np.isfinite(saved).all():
+                raise ValueError(f"the mixing's {name} makes no sense")
+            array[...] = saved

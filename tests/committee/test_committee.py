@@ -1,0 +1,108 @@
+"""Committees as estimators: exact in blocks, all or nothing, and whole in files."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import kernelstream as ks
+from kernelstream.committee import NewtonStacking, RidgeStacking
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.normal(size=(200, 3))
+LABELS = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + np.sin(2 * X[:, 1]), [-0.7, 0.7])]
+NUMBERS = X[:, 0] + np.sin(2 * X[:, 1])
+TARGETS = {"classifier": LABELS, "regressor": NUMBERS, "novelty": None}
+MEMBERS = ["svmd", "linear-pa"]
+
+
+def committee(task, **params):
+    members = ["svmd", "norma"] if task == "novelty" else MEMBERS
+    return ks.Committee(members, task, **params)
+
+
+def learn(model, task, rows):
+    y = TARGETS[task]
+    return model.partial_fit(X[rows], None if y is None else y[rows])
+
+
+def said(model, task):
+    read = model.predict if task == "regressor" else model.decision_function
+    return read(X)
+
+
+@pytest.mark.parametrize("task", list(TARGETS))
+def test_blocks_rows_files_and_undo(task, tmp_path):
+    whole = learn(committee(task), task, slice(None))
+    pieces = committee(task, n_jobs=2)
+    for i in range(30):
+        pieces.learn_one(X[i], None if TARGETS[task] is None else TARGETS[task][i])
+    learn(pieces, task, slice(30, 111))
+    pieces.save(tmp_path / "model.ks")
+    pieces = pickle.loads(pickle.dumps(ks.load(tmp_path / "model.ks")))
+    before = pieces.to_bytes()
+    bad = X[111:].copy()
+    bad[40] = 1e300
+    y = TARGETS[task]
+    with pytest.raises(ValueError, match="row 40"):
+        pieces.partial_fit(bad, None if y is None else y[111:])
+    assert pieces.to_bytes() == before
+    learn(pieces, task, slice(111, None))
+    np.testing.assert_allclose(said(pieces, task), said(whole, task), atol=1e-9)
+    assert pieces.n_seen_ == 200
+    if task != "novelty":
+        assert list(pieces.weights_) == MEMBERS
+        assert pieces.weights_ == pytest.approx(whole.weights_)
+        one = pieces.predict_one(X[0])
+        assert one == (pytest.approx(whole.predict(X[:1])[0]) if task == "regressor"
+                       else whole.predict(X[:1])[0])  # fmt: skip
+
+
+def test_probabilities_and_late_classes():
+    early = np.where(LABELS == "c", "b", LABELS)
+    y = np.where(np.arange(200) < 90, early, LABELS)
+    model = ks.Committee(MEMBERS, "classifier").partial_fit(X, y)
+    p = model.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    assert p.shape == (200, 3)
+    rows = ks.Committee(MEMBERS, "classifier")
+    for i in range(200):
+        rows.learn_one(X[i], y[i])
+    np.testing.assert_allclose(rows.predict_proba(X), p, atol=1e-9)
+
+
+def test_it_is_not_worse_than_its_best_member():
+    random = np.random.default_rng(1)
+    X = random.normal(size=(3000, 4))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)  # which no linear model can learn
+    alone = ks.prequential(ks.make("svmd", "classifier"), X, y).error_rate
+    linear = ks.prequential(ks.make("linear-pa", "classifier"), X, y).error_rate
+    both = ks.prequential(ks.Committee(MEMBERS, "classifier"), X, y)
+    assert linear > 0.4
+    assert both.error_rate < alone + 0.01
+    assert both.scores.shape == (3000,)
+
+
+def test_bad_rows_are_skipped_and_parameters_checked():
+    model = ks.Committee(MEMBERS, "regressor", on_bad_row="skip")
+    bad = X.copy()
+    bad[5] = np.nan
+    model.partial_fit(bad, NUMBERS)
+    assert model.n_skipped_ == 1
+    alone = ks.Committee(MEMBERS, "regressor")
+    alone.partial_fit(np.delete(X, 5, axis=0), np.delete(NUMBERS, 5))
+    np.testing.assert_allclose(model.predict(X), alone.predict(X), atol=1e-9)
+    assert clone(model).get_params() == model.get_params()
+    with pytest.raises(ValueError, match="members"):
+        ks.Committee([], "classifier").partial_fit(X, LABELS)
+    with pytest.raises(TypeError, match="cannot be a member"):
+        ks.Committee([ks.KernelRegressor()], "classifier").partial_fit(X, LABELS)
+    with pytest.raises(TypeError, match="mixing"):
+        ks.Committee(MEMBERS, "classifier", RidgeStacking()).partial_fit(X, LABELS)
+    with pytest.raises(ValueError, match="preset"):
+        ks.Committee(["nobody"], "classifier").partial_fit(X, LABELS)
+    named = ks.Committee({"x": "svmd", "y": "svmd"}, "classifier", NewtonStacking(ridge=1.0))
+    assert list(named.partial_fit(X, LABELS).weights_) == ["x", "y"]
+    twice = ks.Committee(["svmd", "svmd"], "classifier").partial_fit(X, LABELS)
+    assert list(twice.weights_) == ["svmd-1", "svmd-2"]

@@ -1,0 +1,152 @@
+"""Mixings against plain NumPy."""
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from kernelstream.committee import HighestMean, NewtonStacking, RidgeStacking
+
+
+def softmax(z):
+    p = np.exp(z - z.max())
+    return p / p.sum()
+
+
+class NewtonReference:
+    """The formulas of `NewtonStacking`, as they are written."""
+
+    def __init__(self, n, decay, ridge=2.0, total=3.0):
+        self.w = np.full(n, total / n)
+        self.M, self.decay, self.ridge = ridge * np.eye(n), decay, ridge
+
+    def step(self, S, label, weight):
+        p = softmax(self.w @ S)
+        g = weight * (S @ p - S[:, label])
+        H = weight * ((S * p) @ S.T - np.outer(S @ p, S @ p))
+        self.M = self.decay * self.M + H + (1 - self.decay) * self.ridge * np.eye(len(g))
+        self.w = self.w - np.linalg.solve(self.M, g)
+
+
+def centred(s):
+    s = np.array([-s[0] / 2, s[0] / 2]) if len(s) == 1 else s - s.mean()
+    return np.clip(s, -20, 20)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 5])
+def test_newton_stacking(n_classes):
+    random = np.random.default_rng(n_classes)
+    scores = random.normal(size=(4, 80, n_classes)) * np.array([1, 3, 0.1, 30])[:, None, None]
+    y = random.integers(0, n_classes, 80).astype(float) if n_classes > 1 else None
+    if y is None:
+        y = random.choice([-1.0, 1.0], 80)
+    weight = random.choice([0.0, 1.0, 2.0], 80)
+    halves = [NewtonReference(4, decay) for decay in (0.99, 0.9999)]
+    top = NewtonReference(2, 0.999, total=1.0)
+    expected = []
+    for i in range(80):
+        S = np.array([centred(s) for s in scores[:, i]])
+        two = np.array([centred(half.w @ S) for half in halves])
+        z = top.w @ two
+        expected.append([z[1] - z[0]] if n_classes == 1 else z)
+        label = int(y[i] > 0) if n_classes == 1 else int(y[i])
+        if weight[i]:
+            top.step(two, label, weight[i])
+            for half in halves:
+                half.step(S, label, weight[i])
+    mixing = NewtonStacking()
+    state = mixing.new_state(4)
+    found, loss = mixing.learn(state, scores, y, weight)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(state.weights, [half.w for half in halves], rtol=1e-8)
+    np.testing.assert_allclose(mixing.weights(state), top.w @ state.weights, rtol=1e-8)
+    if n_classes > 1:
+        log_p = logsumexp(found, axis=1) - found[np.arange(80), y.astype(int)]
+        np.testing.assert_allclose(loss, log_p, rtol=1e-9, atol=1e-9)
+    # it mixes as it would at the next row
+    again = mixing.mix(state, scores[:, :1])
+    np.testing.assert_allclose(
+        again, mixing.learn(state, scores[:, :1], y[:1], np.zeros(1))[0], rtol=1e-12
+    )
+
+
+class RidgeReference:
+    def __init__(self, n, decay, ridge=30.0):
+        self.n, self.decay, self.ridge = n, decay, ridge
+        self.errors, self.own, self.weights = [], [], []
+        self.A, self.b = np.zeros((n, n)), np.zeros(n)
+
+    def predict(self, f):
+        mse = np.average(self.errors, axis=0, weights=self.weights) if self.errors else None
+        q = np.full(self.n, 1.0 / self.n) if mse is None else mse**-2.0 / (mse**-2.0).sum()
+        self.centre = q @ f
+        self.h = f - self.centre
+        if mse is None:
+            return self.centre
+        ridge = self.ridge * np.average(self.own, weights=self.weights)
+        coef = np.linalg.solve(self.A + ridge * np.eye(self.n), self.b)
+        width = np.ptp(f)
+        return np.clip(self.centre + coef @ self.h, f.min() - width, f.max() + width)
+
+    def learn(self, f, said, y, weight):
+        self.errors.append((y - f) ** 2)
+        self.own.append((y - said) ** 2)
+        self.weights.append(weight)
+        self.A = self.decay * self.A + weight * np.outer(self.h, self.h)
+        self.b = self.decay * self.b + weight * self.h * (y - self.centre)
+
+
+def test_ridge_stacking():
+    random = np.random.default_rng(0)
+    y = random.normal(size=120)
+    noise = np.array([0.1, 0.5, 2.0])[:, None] * random.normal(size=(3, 120))
+    scores = (y + noise)[:, :, None]
+    weight = random.choice([0.0, 1.0, 2.0], 120)
+    levels = [RidgeReference(3, 1.0), RidgeReference(3, 0.998), RidgeReference(2, 0.999)]
+    expected = []
+    for i in range(120):
+        f = scores[:, i, 0]
+        two = np.array([level.predict(f) for level in levels[:2]])
+        said = levels[2].predict(two)
+        expected.append(said)
+        if weight[i]:
+            levels[2].learn(two, said, y[i], weight[i])
+            for level, one in zip(levels, two, strict=False):
+                level.learn(f, one, y[i], weight[i])
+    mixing = RidgeStacking()
+    state = mixing.new_state(3)
+    found, loss = mixing.learn(state, scores, y, weight)
+    np.testing.assert_allclose(found[:, 0], expected, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(loss, 0.5 * (y - found[:, 0]) ** 2)
+    # it is at least as good as the best member, whose weight is the largest
+    assert np.mean((y - found[:, 0])[20:] ** 2) < 0.05
+    weights = mixing.weights(state)
+    assert weights.argmax() == 0
+    np.testing.assert_allclose(weights.sum(), 1.0)
+
+
+def test_a_perfect_member_is_followed():
+    y = np.random.default_rng(0).normal(size=50)
+    scores = np.stack([y, -y])[:, :, None]
+    mixing = RidgeStacking()
+    found, _ = mixing.learn(mixing.new_state(2), scores, y, np.ones(50))
+    np.testing.assert_allclose(found[5:, 0], y[5:], rtol=0.02)
+
+
+def test_highest_mean():
+    random = np.random.default_rng(0)
+    scores = random.normal(size=(3, 4000, 1)) * np.array([1.0, 5.0, 0.1])[:, None, None] + 7.0
+    mixing = HighestMean(nu=0.1)
+    state = mixing.new_state(3)
+    found, _ = mixing.learn(state, scores, np.zeros(4000), np.ones(4000))
+    mean, sd = scores[:, :3999].mean(axis=1), scores[:, :3999].std(axis=1)
+    expected = np.sort((scores[:, 3999] - mean) / sd, axis=0)[:2].mean()
+    np.testing.assert_allclose(found[3999, 0], expected, rtol=1e-9)
+    alarms = found[2000:, 0] < mixing.threshold(state)
+    assert 0.07 < alarms.mean() < 0.14
+
+
+def test_parameters_are_checked():
+    with pytest.raises(ValueError, match="two numbers"):
+        NewtonStacking(decays=(0.9,))
+    with pytest.raises(ValueError, match="ridge"):
+        RidgeStacking(ridge=0.0)
