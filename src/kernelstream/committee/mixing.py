@@ -99,7 +99,7 @@ class NewtonWork(NamedTuple):
     mixed: Any  # (classes,)
     p: Any  # (classes,)
     mean: Any  # (members,)
-    gradient: Any  # (members,)
+    slope: Any  # (members,)
     step: Any  # (members,)
     factor: Any  # (members, members)
 
@@ -153,7 +153,7 @@ def _newton_step(weights, hessian, decay, ridge, scores, n, z, label, weight, wo
         for k in range(z.shape[0]):
             mean += work.p[k] * scores[e, k]
         work.mean[e] = mean
-        work.gradient[e] = weight * (mean - scores[e, label])
+        work.slope[e] = weight * (mean - scores[e, label])
     for e in range(n):
         for f in range(e + 1):
             total = 0.0
@@ -163,7 +163,7 @@ def _newton_step(weights, hessian, decay, ridge, scores, n, z, label, weight, wo
             prior = (1.0 - decay) * ridge if e == f else 0.0
             hessian[e, f] = decay * hessian[e, f] + curvature + prior
             hessian[f, e] = hessian[e, f]
-    solve_positive(hessian, 0.0, work.gradient[:n], work.factor, work.step)
+    solve_positive(hessian, 0.0, work.slope[:n], work.factor, work.step)
     for e in range(n):
         weights[e] -= work.step[e]
 
