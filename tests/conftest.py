@@ -26,6 +26,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 gc.set_threshold(100_000, 20, 20)
 
 
+def pytest_collection_modifyitems(items):
+    """Tests of the command line come last: its processes then find most of it compiled."""
+    items.sort(key=lambda item: item.path.parent.name == "cli")
+
+
 @pytest.fixture
 def own_registry():
     """Parts that a test registers are forgotten after it."""
