@@ -62,6 +62,7 @@ def test_the_inverse_stays_healthy_over_many_replacements():
     np.testing.assert_allclose(state.inverse, fresh, rtol=1e-6, atol=1e-6 * np.abs(fresh).max())
 
 
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("budget", [LeastLoss(12), Merge(12)], ids=str)
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 def test_norms_are_exact_after_every_projection(update, budget):
@@ -86,6 +87,7 @@ def test_norms_are_exact_after_every_projection(update, budget):
     assert learner.state.expansion.pi[0] == pytest.approx(np.sum(alpha * (beta @ gram)), rel=1e-7)
 
 
+@pytest.mark.usefixtures("without_compiler")
 def test_least_loss_removes_the_point_that_costs_least():
     """One replacement, against the best projection of every candidate."""
     X, y = random.normal(size=(6, 3)), random.normal(size=6)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
+from kernelstream.budgets import OldestOut
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.step_sizes import SMD, Constant, SqrtDecay
 
@@ -16,12 +17,13 @@ LOSSES = {
     "regressor": ["squared_error", "epsilon_insensitive", "huber"],
     "novelty": ["novelty"],
 }
-CASES = [(task, loss) for task, names in LOSSES.items() for loss in names]
+# norms are corrected for dropped points with one loss of each task: more of them compile long
+CASES = [(task, loss, loss == names[0]) for task, names in LOSSES.items() for loss in names]
 STEPS = [SMD(1e6, 10, 1.0), SMD(0.1, 1e3, 0.99), Constant(1e8), SMD(1e-8), SqrtDecay(1e3)]
 magnitudes = st.sampled_from([0.0, 5e-324, 1e-300, 1e-30, 1e-5, 1.0, 1e3, 1e8])
 
 
-@pytest.mark.parametrize(("task", "loss"), CASES)
+@pytest.mark.parametrize(("task", "loss", "exact"), CASES)
 @settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6),
@@ -31,14 +33,17 @@ magnitudes = st.sampled_from([0.0, 5e-324, 1e-300, 1e-30, 1e-5, 1.0, 1e3, 1e8])
     kernel=st.sampled_from(["rbf", "poly", "linear"]),
     intercept=st.booleans(),
 )  # fmt: skip
-def test_accepted_rows_never_produce_nan(task, loss, seed, step, scale, c, kernel, intercept):
+def test_accepted_rows_never_produce_nan(
+    task, loss, exact, seed, step, scale, c, kernel, intercept
+):
     random = np.random.default_rng(seed)
     X = scale * random.normal(size=(40, 2))
     y = random.integers(0, 3, 40) if task == "classifier" else 1e5 * random.normal(size=40)
     params = {} if task == "novelty" else {"fit_intercept": intercept}
     model = ks.make(
-        "svmd", task, loss=loss, step_size=step, regularization=c, kernel=kernel, budget=7, **params
-    )
+        "svmd", task, loss=loss, step_size=step, regularization=c, kernel=kernel,
+        budget=OldestOut(7, exact=exact), **params,
+    )  # fmt: skip
     for start in range(0, 40, 8):
         rows = slice(start, start + 8)
         try:

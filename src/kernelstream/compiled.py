@@ -59,12 +59,16 @@ _FOLDER = _cache_folder()
 
 
 def compiled(
-    function: Callable[..., Any], any_order: bool = False, nogil: bool = False, fused: bool = False
-) -> Any:
+    function: Callable[..., Any], any_order: bool = False, nogil: bool = False, fused: bool = False,
+    allocates: bool = False, inlines: bool = False,
+) -> Any:  # fmt: skip
     """``numba.njit`` with the package's own cache folder; ``.py_func`` is the plain function.
 
     `any_order` lets the compiler sum in any order, several terms at a time; `fused` lets it round
-    once after a product and a sum. `nogil` lets several threads of Python run it at once.
+    once after a product and a sum. `nogil` lets several threads of Python run it at once. One that
+    makes or returns arrays must say so by `allocates`: all others count no references to arrays,
+    which their callers keep alive. To count them takes a third of the time to compile.
+    `inlines` puts all that it calls into it: for loops that pass many arrays at every row.
     """
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         function.py_func = function  # type: ignore[attr-defined]
@@ -74,9 +78,11 @@ def compiled(
     if _FOLDER is not None:
         numba.config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]  # read while decorating
     try:
-        return numba.njit(
-            cache=_FOLDER is not None, error_model="numpy", fastmath=fastmath, nogil=nogil
-        )(function)
+        options: dict[str, Any] = {
+            "cache": _FOLDER is not None, "error_model": "numpy", "fastmath": fastmath,
+            "nogil": nogil, "forceinline": inlines, "_nrt": allocates,
+        }  # fmt: skip
+        return numba.njit(**options)(function)
     finally:
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
 

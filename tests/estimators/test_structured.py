@@ -161,6 +161,7 @@ def test_nu_holds_with_margins_in_units_of_distance():
     assert (result.losses[3000:] > 0).mean() == pytest.approx(0.3, rel=0.15)
 
 
+@pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("structure", [ANIMALS, *STRUCTURES.values()], ids=["animals", *STRUCTURES])
 def test_a_structured_model_survives_files_and_pickles(tmp_path, structure):
     X, y = stream(structure, 120)

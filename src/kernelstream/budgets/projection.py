@@ -188,8 +188,7 @@ class LeastLossRule(NamedTuple):
             return Projecting(IS_DROPPED, -1, weights, 0.0)
         gap = remainder(k, i, n, u, k_xx, self.ridge)
         if gap <= self.most_dependent(k_xx):
-            weights[:n] = u[:n]
-            return Projecting(IS_PROJECTED, -1, weights, max(gap, 0.0))
+            return Projecting(IS_PROJECTED, -1, u, max(gap, 0.0))
         delta = k_xx + self.ridge  # of K + ridge I, whose inverse is kept
         for j in range(n):
             delta -= k[j, i] * u[j]
@@ -197,8 +196,7 @@ class LeastLossRule(NamedTuple):
         for j in range(n):  # what it costs to lose a point: |alpha_j|^2 / (K^-1)_jj
             grown = inverse[j, j] + u[j] * u[j] / delta
             if grown <= 0.0:  # kernel values of low precision, and K is not positive any more
-                weights[:n] = u[:n]
-                return Projecting(IS_PROJECTED, -1, weights, gap)
+                return Projecting(IS_PROJECTED, -1, u, gap)
             any_close = any_close or self.is_close(grown, budget_state.gram[j, j])
             weights[j] = p * p * expansion.size2[j] / grown
         if n < self.size and not any_close:
@@ -210,8 +208,7 @@ class LeastLossRule(NamedTuple):
                     weights[j] = np.inf
         slot = smallest(weights, n)
         if norm2_of(point.alpha) * delta < weights[slot] * (1.0 - SLACK):
-            weights[:n] = u[:n]
-            return Projecting(IS_PROJECTED, -1, weights, delta)
+            return Projecting(IS_PROJECTED, -1, u, delta)
         # column of the slot in the inverse with the new point, whose own entry is last
         u_slot = u[slot] / delta
         pivot = inverse[slot, slot] + u[slot] * u_slot

@@ -22,7 +22,7 @@ from kernelstream.learner.learn import Trail, Work, learn_rows, new_trail, new_w
 from kernelstream.learner.machine import Machine, Parts, corrects_norms, refuse_beyond
 from kernelstream.learner.scaled import refuse_unfit
 from kernelstream.learner.state import State, arrays, mapped
-from kernelstream.learner.views import moved, unowned
+from kernelstream.learner.views import moved
 from kernelstream.parts import rule
 from kernelstream.stores import NOTHING_PENDING, write_row
 
@@ -221,13 +221,25 @@ class ComputedGrams(NamedTuple):
         return ComputedGram(kernel, features, memory)
 
 
+@rule
+class RowWriter(NamedTuple):
+    """The slots of one model, and the row that it learns."""
+
+    rows: Any  # (slots, features)
+    x: Any
+
+    def write_points(self, expansion, tile, trail, done):
+        """Put the row into its slot and merge points, unless it was refused."""
+        if done > 0:
+            write_row(self.rows, trail.slot[0], trail.partner[0], trail.share[0], self.x)
+
+
 @partial(compiled, nogil=True)
 def _learn_models(
     kernel, scaling, grams, model, space, first, floats, integers, points, order, members, X, y,
     weight, scores, refused,
 ):  # fmt: skip
     """Learn rows, those of a model in their order; mark those that are refused."""
-    space, first, points, X, scores = unowned((space, first, points, X, scores))
     column, trail = space.column, space.trail
     for position in range(order.shape[0]):
         row, m = order[position], members[position]
@@ -245,14 +257,12 @@ def _learn_models(
         tile = Tile(
             space.k, n, space.raw, space.y, space.weight, gram, _NO_CHANGES, NOTHING_PENDING
         )
-        done = learn_rows(model, state, tile, trail, space.work)
-        scores[row] = trail.scores[0]
-        if done == 0:
-            refused[row] = True
-        else:
-            write_row(points[m].T, trail.slot[0], trail.partner[0], trail.share[0], x)
-            if weight[row] != 0.0:
-                scaling.count_row(state.scaling, X[row], size)
+        done = learn_rows(model, state, tile, trail, space.work, RowWriter(points[m].T, x))
+        for output in range(scores.shape[1]):
+            scores[row, output] = trail.scores[0, output]
+        refused[row] = done == 0
+        if done > 0 and weight[row] != 0.0:
+            scaling.count_row(state.scaling, X[row], size)
 
 
 @partial(compiled, nogil=True)
@@ -260,7 +270,6 @@ def _score_models(
     kernel, scaling, space, first, floats, integers, points, order, members, X, scores
 ):  # fmt: skip
     """The scores of rows, each by its model."""
-    space, first, points, X, scores = unowned((space, first, points, X, scores))
     for position in range(order.shape[0]):
         row, m = order[position], members[position]
         state = moved(first, m, floats.strides[0], integers.strides[0])

@@ -46,7 +46,7 @@ def squared_norms(X: Any) -> np.ndarray:
     return norms
 
 
-@compiled
+@partial(compiled, allocates=True)
 def _sum_over_common(p_ptr, p_index, p_data, x_ptr, x_index, x_data, place, products, out):
     """For every two rows, a sum over the features in which neither is zero.
 

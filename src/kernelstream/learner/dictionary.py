@@ -19,7 +19,6 @@ from numba.extending import register_jitable
 from kernelstream.budgets.projection import grow_inverse, refine, remainder
 from kernelstream.compiled import compiled
 from kernelstream.learner.learn import LARGEST_NORM2
-from kernelstream.learner.views import unowned
 from kernelstream.parts import SLACK
 
 __all__ = ["learn_dictionary", "new_dictionary_work"]
@@ -79,7 +78,6 @@ def learn_dictionary(model, state, tile, trail, work, writer):
 
     The rows that became points are written into their slots.
     """
-    state, tile, trail, work, writer = unowned((state, tile, trail, work, writer))
     tile.changes.mark_all()
     expansion, budget, dual, update = state.expansion, state.budget, state.update, model.update
     n_rows, n = tile.raw.shape[1], expansion.n_points[0]
@@ -130,7 +128,8 @@ def learn_dictionary(model, state, tile, trail, work, writer):
         if slot >= 0 and fresh_is_exact(c, newton):
             dual.covariance[slot, slot] = 1.0 / weight
             if newton:
-                dual.values[:, slot] = target
+                for k in range(target.shape[0]):
+                    dual.values[k, slot] = target[k]
         else:
             if slot >= 0:
                 a_p_a = shrink_and_multiply(dual.covariance, n, share, gain, a, product)
@@ -158,8 +157,8 @@ def read(model, state, tile, trail, i, a, scores, target):
         target[k] = tile.y[i]
         if n_outputs > 1:  # one output per label: one for its own, zero for the others
             target[k] = 1.0 if int(tile.y[i]) == k else 0.0
-    if trail.scores.size > 0:
-        trail.scores[i] = scores
+    for k in range(trail.scores.shape[1]):
+        trail.scores[i, k] = scores[k]
     trail.loss[i] = model.loss.value(scores, tile.y[i], epsilon)
     trail.margin[i] = epsilon
     trail.eta[i] = state.step_size.eta[0]

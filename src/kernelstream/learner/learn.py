@@ -9,10 +9,10 @@ the rows still to come are corrected (`kernelstream.expansion`). The work in thi
 grow with the number of points.
 
 Numbers in parentheses are equations of the SVMD paper (JMLR 2006). The functions are plain Python
-that also compiles; `learn_rows` runs the very same lines without a compiler.
+that also compiles; `learn_rows` runs the very same lines without a compiler, and `learn_tile` is
+what the compiler makes of them.
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,6 @@ from kernelstream.expansion.operations import (
     retire,
 )
 from kernelstream.learner.state import note_drift
-from kernelstream.learner.views import unowned
 from kernelstream.parts import SLACK
 from kernelstream.updates import Move, Row
 
@@ -96,11 +95,11 @@ def new_work(n_outputs: int, n_functions: int, most_rows: int) -> Work:
     )
 
 
-@register_jitable(forceinline=True)  # where it is called: to pass all these arrays takes long
-def learn_rows(model, state, tile, trail, work):
+@register_jitable(forceinline=True)  # in a fleet's loop: to pass all these arrays takes long
+def learn_rows(model, state, tile, trail, work, writer):
     """Learn the rows of a tile in order; return how many. Fewer than all: the next one is refused.
 
-    A refused row has changed nothing.
+    A refused row has changed nothing. The rows that became points are written into their slots.
     """
     expansion = state.expansion
     n_rows, n_outputs = tile.raw.shape[1], tile.raw.shape[2]
@@ -113,6 +112,7 @@ def learn_rows(model, state, tile, trail, work):
     out = Move(alpha, beta, work.moves[2], work.moves[3], work.moves[4], work.moves[5])
     point = Point(alpha, beta, work.coef, work.active, work.n_active, work.norms_without, work.rest)
 
+    done = n_rows
     for i in range(n_rows):
         p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
         k_xx = np.float64(tile.k[tile.n_points + i, i])
@@ -181,7 +181,8 @@ def learn_rows(model, state, tile, trail, work):
         is_sound = abs(pi) <= LARGEST_NORM2 and proposal.mean_loss <= LARGEST_NORM2
         is_sound = is_sound and model.update.largest_intercept_move(model, row) <= LARGEST_MOVE
         if not (largest <= LARGEST_NORM2 and is_sound and 0.0 < eta <= LARGEST_NORM2):
-            return i
+            done = i
+            break
 
         # From here on the row is accepted, and the state is written.
         model.margin.adapt_margin(
@@ -220,13 +221,8 @@ def learn_rows(model, state, tile, trail, work):
         trail.eta[i] = eta
         trail.drift[i] = state.drift.score[0]
         trail.n_points[i] = model.budget.n_kept(state.budget, expansion)
-    return n_rows
-
-
-@partial(compiled, nogil=True)
-def learn_tile(model, state, tile, trail, work, writer):
-    """`learn_rows`, and what the rows brought written into points or weights, in one call."""
-    state, tile, trail, work, writer = unowned((state, tile, trail, work, writer))
-    done = learn_rows(model, state, tile, trail, work)
-    writer.write_points(state.expansion, tile, trail, done)
+    writer.write_points(expansion, tile, trail, done)
     return done
+
+
+learn_tile = compiled(learn_rows, nogil=True, inlines=True)

@@ -1,4 +1,4 @@
-"""Views of arrays for compiled code: moved along in memory, and without an owner."""
+"""Views of arrays for compiled code, moved along in memory."""
 
 import ctypes
 
@@ -7,7 +7,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
-__all__ = ["moved", "unowned"]
+__all__ = ["moved"]
 
 
 def moved(views, m, float_bytes, integer_bytes):
@@ -58,16 +58,3 @@ def _compiled_moved(typing_context, views, m, float_bytes, integer_bytes):
         return moved(signature.args[0], value)
 
     return views(views, types.intp, types.intp, types.intp), generate
-
-
-def unowned(views):
-    """The same views, for a while in which somebody else keeps them alive.
-
-    In compiled code nobody counts references to them then, which takes time.
-    """
-    return views
-
-
-@overload(unowned)
-def _overload_unowned(views):
-    return lambda views: _compiled_moved(views, 0, 0, 0)  # type: ignore[call-arg]

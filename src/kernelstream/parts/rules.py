@@ -67,5 +67,7 @@ def _make_callable(name: str, parameters: tuple[str, ...]) -> None:
         f"    return getattr(self.instance_class, {name!r}, None)",
         scope,
     )
+    # A method may make arrays (see `compiled`), and is rid of them when it returns.
+    options: dict[str, Any] = {"jit_options": {"_nrt": True}}
     for kind in (types.NamedTuple, types.NamedUniTuple):
-        overload_method(kind, name)(scope["implementation"])
+        overload_method(kind, name, **options)(scope["implementation"])
