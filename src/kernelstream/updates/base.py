@@ -84,6 +84,7 @@ class Update(Part):
     """Base of the updates."""
 
     loop = "expansion"  # which loop learns by it (`kernelstream.learner.loops`)
+    is_explicit = False  # whether it follows the gradient at the present model
     uses_norm = False  # whether it looks at ||f||, which must then stay true
     has_intercept_step = False  # whether intercepts have step sizes of their own
     intercept_in_kernel = False  # whether an intercept is a part of f, by the kernel
