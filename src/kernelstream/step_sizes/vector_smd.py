@@ -65,7 +65,7 @@ class VectorSMD(PerWeight):
     initial : float, default=0.3
         The first step size of every weight. It suits rows whose length is about one; where rows
         are longer, steps on curved losses are cut (see the notes).
-    meta : float, default=0.1
+    meta : float, default=0.3
         The meta step mu: how fast log p moves.
     decay : float in [0, 1], default=0.99
         The time scale lambda of the trace; 1 is for stationary data only.
@@ -97,7 +97,7 @@ class VectorSMD(PerWeight):
     """
 
     def __init__(
-        self, initial: float = 0.3, meta: float = 0.1, decay: float = 0.99, lowest: float = 1e-3,
+        self, initial: float = 0.3, meta: float = 0.3, decay: float = 0.99, lowest: float = 1e-3,
         highest: float = 10.0, normalized: bool = False,
     ):  # fmt: skip
         self.initial = initial
