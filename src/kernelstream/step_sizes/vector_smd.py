@@ -74,7 +74,7 @@ class VectorSMD(PerWeight):
     normalized : bool, default=False
         Divide ``v g`` by a running mean of the loss, so that `meta` means the same whatever the
         units of the loss. ``step_size="vector-smd"`` does so in regression, where these are the
-        units of y.
+        units of y, with a `meta` of 0.03.
 
     Notes
     -----
@@ -117,7 +117,7 @@ class VectorSMD(PerWeight):
 
     def for_task(self, task: str) -> "VectorSMD":
         # losses of regression have the units of y
-        return VectorSMD(normalized=True) if task == "regression" else self
+        return VectorSMD(meta=0.03, normalized=True) if task == "regression" else self
 
     def to_rule(self) -> VectorSMDRule:
         self.check()
