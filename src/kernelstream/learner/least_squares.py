@@ -104,8 +104,8 @@ def read(model, state, x, y, trail, i, work):
     """What the model says of row i, and what it should say."""
     expansion, epsilon, a = state.expansion, state.margin.epsilon[0], work.a
     a[0] = 1.0 if model.intercept.is_fitted() else 0.0
-    for j in range(x.shape[1]):
-        a[j + 1] = x[i, j]
+    for j in range(a.shape[0] - 1):  # features that the stream has not made yet are zero
+        a[j + 1] = x[i, j] if j < x.shape[1] else 0.0
     n_outputs = work.scores.shape[0]
     for k in range(n_outputs):
         total = state.intercept.b[k]

@@ -269,7 +269,7 @@ class Machine:
         x = self.kernel.row_cache(X)
         refuse_large(self.kernel, self.dtype, X, x)
         refuse_extreme(y, weight)
-        loop, trails = LOOPS[self.parts.update.loop], []
+        loop, trails = LOOPS[self.parts.loop], []
         ends, start = [*new_outputs, X.shape[0]], 0
         for piece, end in enumerate(ends):
             if piece > 0:
@@ -305,7 +305,7 @@ class Machine:
         X = scaled_in_order(self, X, weight)
         x = self._checked_row(X)
         self.make_room(1)
-        if not LOOPS[self.parts.update.loop](self, X, x, target, weight, trail):
+        if not LOOPS[self.parts.loop](self, X, x, target, weight, trail):
             raise BadRow(0, TOO_LARGE_A_STEP)
 
     def learns_in_one_call(self) -> bool:
@@ -334,7 +334,7 @@ class Machine:
 
     def finish(self) -> float:
         """Finish what a stream has left open; the violation that is left."""
-        return FINISHERS[self.parts.update.loop](self)
+        return FINISHERS[self.parts.loop](self)
 
     def _as_rows(self, X: Any) -> Any:
         return X if sparse.issparse(X) else as_argument(X, self.dtype)
@@ -361,11 +361,16 @@ class Machine:
 
     def work(self) -> Work:
         """Memory for one row at a time, kept until an output joins."""
-        work = self.scratch.get("work")
-        if work is None or len(work.active) != self.n_outputs:
-            n_functions = self.state.expansion.coef.shape[1]
-            work = self.scratch["work"] = new_work(self.n_outputs, n_functions, STAGED_ROWS)
-        return work
+        n_functions = self.state.expansion.coef.shape[1]
+        return self.memory(new_work, self.n_outputs, n_functions, STAGED_ROWS)
+
+    def memory(self, make: Any, *sizes: int) -> Any:
+        """Working memory of a loop, kept until its sizes change."""
+        kept, memory = self.scratch.get("work", (None, None))
+        if kept != sizes:
+            memory = make(*sizes)
+            self.scratch["work"] = sizes, memory
+        return memory
 
     def changes(self) -> AllChanges:
         """Where the loops mark what they write."""
@@ -561,6 +566,8 @@ class Machine:
                 f"kernel={self.kernel!r} belongs to rows of {self.n_features} features, not "
                 f"{n_features}: let every row have all features, or use another kernel."
             )
+        if self.parts.budget.is_folded:
+            self.parts.update.check_size(int(self.kernel.n_explicit(n_features)))
         self.store.widen(n_features)
         is_folded = self.parts.budget.is_folded
         if is_folded or self.parts.scaling.is_scaled:

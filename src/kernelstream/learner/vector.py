@@ -22,14 +22,22 @@ import numpy as np
 from numba.extending import register_jitable
 from scipy import sparse
 
-from kernelstream.compiled import compiled
+from kernelstream.compiled import as_argument, compiled
 from kernelstream.learner.learn import LARGEST_MOVE, LARGEST_NORM2
 from kernelstream.learner.state import note_drift
 from kernelstream.learner.views import unowned
 from kernelstream.parts import SLACK, rule
 from kernelstream.step_sizes.per_weight import LARGEST_DECAY
 
-__all__ = ["DenseRows", "SparseRows", "VectorTile", "VectorWork", "learn_vector", "rows_of"]
+__all__ = [
+    "DenseRows",
+    "SparseRows",
+    "VectorTile",
+    "VectorWork",
+    "learn_vector",
+    "new_vector_work",
+    "rows_of",
+]
 
 # A trace below this is as good as zero. Numbers much smaller would soon be denormal, and slow.
 SMALLEST_TRACE = 1e-150
@@ -48,18 +56,18 @@ class VectorWork(NamedTuple):
     """Memory for one row at a time."""
 
     row: Any  # (4, outputs): scores, slope, xi, chi
-    shares: Any  # (outputs,): how much of its steps each output takes
 
 
 def new_vector_work(n_outputs: int) -> VectorWork:
     """Memory for the rows of a model."""
-    return VectorWork(np.zeros((4, n_outputs)), np.zeros(n_outputs))
+    return VectorWork(np.zeros((4, n_outputs)))
 
 
 def rows_of(phi: Any) -> Any:
     """Features as compiled code takes them."""
     if sparse.issparse(phi):
-        return SparseRows(phi.data, phi.indices, phi.indptr)
+        indices, indptr = (as_argument(a, np.int32) for a in (phi.indices, phi.indptr))
+        return SparseRows(as_argument(phi.data, phi.dtype), indices, indptr)
     return DenseRows(phi)
 
 
@@ -322,8 +330,10 @@ def learn_rows(model, state, tile, trail, work):
         if model.update.capped and rho > 0.0:
             least = rho * model.step_size.least_step() * x2
             farthest /= max(1.0, least)
-        if not (farthest <= LARGEST_MOVE and proposal.mean_loss <= LARGEST_NORM2):
-            return i  # also where a number is NaN
+        # each by itself: max() may lose a number that is NaN
+        is_sound = x2 <= LARGEST_NORM2 and proposal.mean_loss <= LARGEST_NORM2
+        if not (is_sound and farthest <= LARGEST_MOVE):
+            return i
 
         # From here on the row is accepted, and the state is written.
         model.margin.adapt_margin(

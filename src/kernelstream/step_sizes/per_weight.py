@@ -53,6 +53,16 @@ class PerWeight(StepSize):
     per_weight = True
 
     def check_with(self, choice: Choice) -> None:
+        if not choice.budget.is_folded:
+            raise ValueError(
+                f"step_size={self!r} is for a weight per feature: use kernel='linear', or another "
+                f"kernel with explicit features, with budget='auto', not {choice.budget!r}."
+            )
+        if choice.given.get("predictor", "last") != "last":
+            raise ValueError(
+                f"predictor={choice.given['predictor']!r} does not go with step_size={self!r}, "
+                "where weights decay one by one: use predictor='last'."
+            )
         if not choice.update.is_explicit:
             raise ValueError(
                 f"step_size={self!r} takes explicit steps: use update='explicit', not "

@@ -93,6 +93,9 @@ class Update(Part):
     finishes = False  # has something left to do after a stream, which `finish` does
     keeps_sum = True  # whether the sum of all models can be kept: old coefficients only shrink
 
+    def check_size(self, n_explicit: int) -> None:
+        """Raise if a model with so many explicit features would be too large."""
+
     def touches_all(self) -> bool:
         """Whether a row may give a coefficient to outputs that the loss's gradient leaves alone."""
         return False

@@ -7,6 +7,8 @@ from kernelstream.updates.base import Update, UpdateRule
 
 __all__ = ["RLS"]
 
+_MOST_FEATURES = 1024  # then a row takes about a millisecond
+
 
 class RLSState(NamedTuple):
     """What least squares remember beside the weights. The constant of the intercept comes first."""
@@ -62,6 +64,11 @@ class RLS(Update):
     def check_with(self, choice: Choice) -> None:
         if choice.task == "novelty" or choice.structured:
             raise ValueError(f"update={self!r} is for regression, and for plain labels.")
+        if not choice.budget.is_folded:
+            raise ValueError(
+                f"update={self!r} works on explicit features: use kernel='linear', or another "
+                f"kernel that has them, with budget='auto', not {choice.budget!r}."
+            )
         if choice.sparse:
             raise ValueError(
                 f"update={self!r} is for dense rows of a few hundred features: use "
@@ -71,6 +78,14 @@ class RLS(Update):
             raise ValueError(
                 f"regularization=0 does not go with update={self!r}: before the first rows nothing "
                 "else would hold the weights. Give a small number, such as 1e-6."
+            )
+
+    def check_size(self, n_explicit: int) -> None:
+        if n_explicit > _MOST_FEATURES:
+            raise ValueError(
+                f"update={self!r} takes time and memory with the square of the features, of which "
+                f"there are {n_explicit:,}: it is for at most {_MOST_FEATURES:,}. Use "
+                "step_size='vector-smd' with update='explicit'."
             )
 
     def touches_all(self) -> bool:
