@@ -19,7 +19,7 @@ from kernelstream.learner.vector import VectorTile, learn_vector, new_vector_wor
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
-__all__ = ["FINISHERS", "LOOPS", "SOLVERS"]
+__all__ = ["FINISHERS", "LOOPS", "SOLVERS", "TILE_ROWS"]
 
 
 def learn_expansion(
@@ -97,6 +97,8 @@ LOOPS: dict[str, Any] = {
     "vector": learn_by_weight,
     "rls": learn_by_least_squares,
 }
+# How many rows a tile has, of loops that need no kernel values among them.
+TILE_ROWS: dict[str, int] = {"vector": 1024, "rls": 1024}
 # Solvers that revisit rows, in `fit`; they answer how many passes they took.
 SOLVERS: dict[str, Any] = {
     "svrseq": fit_sequential,

@@ -17,7 +17,7 @@ from kernelstream.expansion import AllChanges, scoring
 from kernelstream.kernels import Kernel
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
-from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS
+from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS, TILE_ROWS
 from kernelstream.learner.plan import (
     Model,
     Parts,
@@ -341,7 +341,7 @@ class Machine:
 
     def _tile_rows(self) -> int:
         # With many outputs the scores of a tile should still fit into the processor's cache.
-        rows = self.store.tile_rows(self.n_points)
+        rows = TILE_ROWS.get(self.parts.loop) or self.store.tile_rows(self.n_points)
         return max(32, min(rows, _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
 
     # --- for the loops ---------------------------------------------------------------------------

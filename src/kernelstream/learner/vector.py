@@ -94,11 +94,19 @@ def powers(decay, n):
 
 @register_jitable
 def fade(coef, steps, j, n, c, decay):
-    """What n rows make of the weights of feature j, which is zero in them, and of their traces."""
+    """What n rows make of the weights of feature j, which is zero in them, and of their traces.
+
+    Return whether there are any: nothing becomes of zeros.
+    """
     last = coef.shape[1] - 1  # the trace, or the weights themselves where there is none
-    decay_n, total = powers(decay, n)
+    decay_n, total, is_known = 0.0, 0.0, False
     for k in range(coef.shape[0]):
         w, v = coef[k, 0, j], coef[k, last, j]
+        if w == 0.0 and v == 0.0:
+            continue  # as most of many features are
+        if not is_known:
+            decay_n, total = powers(decay, n)
+            is_known = True
         if c > 0.0:
             left = 1.0 - steps[k, j] * c
             before = left ** (n - 1)
@@ -108,15 +116,20 @@ def fade(coef, steps, j, n, c, decay):
             v *= decay_n
         if last > 0:
             coef[k, last, j] = v if abs(v) > SMALLEST_TRACE else 0.0
+    return is_known
 
 
 @register_jitable
 def bring_up_to_date(expansion, step_state, j, c, decay):
-    """Let the weights of feature j, and their traces, be what they are after all rows so far."""
+    """Let the weights of feature j, and their traces, be what they are after all rows so far.
+
+    Return whether anything was written.
+    """
     n = expansion.n_seen[0] - step_state.caught_up[j]
-    if n > 0:
-        fade(expansion.coef, step_state.steps, j, n, c, decay)
-        step_state.caught_up[j] = expansion.n_seen[0]
+    if n <= 0 or not fade(expansion.coef, step_state.steps, j, n, c, decay):
+        return False
+    step_state.caught_up[j] = expansion.n_seen[0]
+    return True
 
 
 # --- rows ----------------------------------------------------------------------------------------
@@ -227,9 +240,9 @@ class SparseRows(NamedTuple):
 
     def catch_up_all(self, expansion, step_state, c, decay, changes):
         if c > 0.0:
-            changes.mark_all()
             for j in range(step_state.caught_up.shape[0]):
-                bring_up_to_date(expansion, step_state, j, c, decay)
+                if bring_up_to_date(expansion, step_state, j, c, decay):
+                    changes.mark(j)
 
     def note_touched(self, i, step_state, n_seen):
         for m in range(self.indptr[i], self.indptr[i + 1]):
