@@ -234,6 +234,14 @@ class Machine:
         """The weights of explicit features, of shape (outputs, features)."""
         return scoring.coefficients(self.state.expansion, self.n_outputs)
 
+    def weight_steps(self) -> np.ndarray:
+        """The step size of every weight, where each has its own, of shape (outputs, features)."""
+        if not self.parts.step_size.per_weight:
+            raise AttributeError(
+                f"step_size={self.parts.step_size!r} is one for all weights: see step_size."
+            )
+        return self.state.step_size.steps.copy()
+
     def intercept(self) -> np.ndarray:
         """The intercepts, of shape (outputs,)."""
         return self.state.intercept.b.copy()
