@@ -54,7 +54,11 @@ def test_importing_the_package_imports_nothing_heavy():
 
 
 @pytest.mark.usefixtures("without_compiler")
-@pytest.mark.parametrize(("preset", "task"), IN_STREAMS)
+@pytest.mark.parametrize(
+    ("preset", "task"),
+    # the others have no points, and refuse a number of them: test_linear.py
+    [case for case in IN_STREAMS if case[0] not in ("smd-linear", "adagrad", "rls")],
+)
 def test_presets_are_rows_of_a_table(preset, task):
     model, changed, other = (ks.make(preset, task, budget=32) for _ in range(3))
     policies = {

@@ -85,3 +85,22 @@ def test_on_drifting_gaussians_those_who_forget_are_better():
     assert 144 - 16 < ilk < norma < 147 + 16
     assert mistakes("ilk", C=1.0, regularization=0.0, **implicit) > norma + 5
     assert mistakes("norma", regularization=0.0, **explicit) > norma + 20
+
+
+def test_flipping_weights_change_one_sign_at_a_time():
+    X, y = ks.streams.flipping_weights(400, 8, 3, every=20, random_state=1)
+    assert X.shape == (400, 8)
+    weights = [
+        np.linalg.lstsq(X[start : start + 20], y[start : start + 20])[0]
+        for start in range(0, 400, 20)
+    ]
+    np.testing.assert_allclose(np.abs(weights)[:, :3], 1.0, atol=1e-9)
+    np.testing.assert_allclose(np.array(weights)[:, 3:], 0.0, atol=1e-9)
+    changed = np.abs(np.diff(weights, axis=0)) > 1.0
+    assert (changed.sum(axis=1) == 1).all()
+    assert changed.any(axis=0)[:3].all()
+    with pytest.raises(ValueError, match="n_relevant=9 is more than n_features=8"):
+        ks.streams.flipping_weights(10, 8, 9)
+    noisy = ks.streams.flipping_weights(4000, 8, 3, noise=0.5, random_state=1)[1]
+    exact = ks.streams.flipping_weights(4000, 8, 3, random_state=1)[1]
+    assert (noisy - exact).std() == pytest.approx(0.5, rel=0.05)

@@ -8,8 +8,15 @@ from kernelstream.budgets import Independent, LeastLoss, OldestOut, SmallestOut,
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
 from kernelstream.estimators.choices import may_fold
 from kernelstream.parts import one_of
-from kernelstream.step_sizes import Constant, InverseDecay, SqrtDecay, smd_for
-from kernelstream.updates import ALMA, LASVM, Adatron, Ballseptron, Dual, Implicit
+from kernelstream.step_sizes import (
+    AdaGrad,
+    Constant,
+    InverseDecay,
+    SqrtDecay,
+    VectorSMD,
+    smd_for,
+)
+from kernelstream.updates import ALMA, LASVM, RLS, Adatron, Ballseptron, Dual, Implicit
 
 __all__ = ["description", "make", "names", "tasks"]
 
@@ -42,6 +49,19 @@ def _perceptron(**more: Any) -> Callable[[str], dict[str, Any]]:
         "loss": "perceptron", "step_size": Constant(1.0), "regularization": 0.0,
         "budget": Unbounded(), **more,
     }  # fmt: skip
+
+
+def _linear(**more: Any) -> dict[str, Any]:
+    """The parts of a linear model: a weight per feature, and an intercept."""
+    return {"kernel": "linear", "fit_intercept": True, **more}
+
+
+def _per_weight(step_size: Callable[[str], Any]) -> Callable[[str], dict[str, Any]]:
+    """The parts of a linear model with a step size per weight, for a smooth loss."""
+    return lambda task: _linear(
+        step_size=step_size(task), regularization=0.0,
+        **({"loss": "log_loss"} if task == "classification" else {}),
+    )  # fmt: skip
 
 
 def _fading(size: int) -> SmallestOut:
@@ -189,6 +209,24 @@ _PRESETS = {
         },
         ("classifier",),
     ),
+    "smd-linear": Preset(
+        "linear model with a step size per weight, by meta-descent (JMLR 2006, section 2)",
+        None,
+        _per_weight(lambda task: VectorSMD().for_task(task)),
+        ("classifier", "regressor"),
+    ),
+    "adagrad": Preset(
+        "linear model with step sizes that fall weight by weight (Duchi and others 2011)",
+        None,
+        _per_weight(lambda task: AdaGrad()),
+        ("classifier", "regressor"),
+    ),
+    "rls": Preset(
+        "linear recursive least squares; for classification, on the labels",
+        None,
+        lambda task: _linear(update=RLS(), step_size=Constant(1.0), regularization=0.01),
+        ("classifier", "regressor"),
+    ),
 }  # fmt: skip
 
 _TASKS = {
@@ -217,7 +255,8 @@ def names() -> list[str]:
     >>> ks.presets.names()  # doctest: +NORMALIZE_WHITESPACE
     ['svmd', 'svmd-single-step', 'norma', 'ilk', 'silk', 'silk-md', 'pa', 'linear-pa', 'svrseq',
      'sog-svr', 'sog-svr-paper', 'sog-svc', 'perceptron', 'averaged-perceptron',
-     'voted-perceptron', 'ballseptron', 'alma', 'pegasos', 'adatron', 'lasvm']
+     'voted-perceptron', 'ballseptron', 'alma', 'pegasos', 'adatron', 'lasvm',
+     'smd-linear', 'adagrad', 'rls']
     """
     return list(_PRESETS)
 

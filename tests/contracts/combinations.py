@@ -80,7 +80,7 @@ EXPLICIT = {  # kernels with explicit features
     "landmarks": kernels.Nystroem(kernels.RBF(0.5), np.random.default_rng(5).normal(size=(7, 3))),
 }
 _complete(MARGINS, "margin", lambda made: made.adapts)
-_complete(STEP_SIZES, "step_size", lambda made: made.initial is not None)
+_complete(STEP_SIZES, "step_size", lambda made: made.initial is not None and not made.per_weight)
 _complete(BUDGETS, "budget", lambda made: not made.is_folded)  # which test_folded.py compares
 _complete(
     UPDATES, "update",

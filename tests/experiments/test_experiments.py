@@ -32,7 +32,7 @@ LONG = ("silk-mnist", "ilk-drift")  # half a minute each, mostly to compile
     [pytest.param(n, marks=pytest.mark.nightly) if n in LONG else n for n in names()],
 )
 def test_every_experiment_runs_and_leaves_its_files(name, tmp_path, request):
-    if name == "silk-video":  # few pixels, and three fleets to compile
+    if name in ("silk-video", "smd-per-weight"):  # little data, and much to compile
         request.getfixturevalue("without_compiler")
     outcome = quickly(name)
     assert outcome.rows

@@ -115,7 +115,7 @@ def names() -> list[str]:
     --------
     >>> from kernelstream import experiments
     >>> experiments.names()[0]
-    'svmd-usps-binary'
+    'smd-per-weight'
     """
     return [found.name for found in all_experiments()]
 

@@ -12,12 +12,14 @@ from kernelstream.expansion import Tile
 from kernelstream.learner.dictionary import learn_dictionary, new_dictionary_work
 from kernelstream.learner.lasvm import finish_active, fit_lasvm, learn_active
 from kernelstream.learner.learn import Trail, learn_tile
+from kernelstream.learner.least_squares import learn_least_squares, new_least_squares_work
 from kernelstream.learner.sequential import fit_adatron, fit_sequential
+from kernelstream.learner.vector import VectorTile, learn_vector, new_vector_work, rows_of
 
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
-__all__ = ["FINISHERS", "LOOPS", "SOLVERS"]
+__all__ = ["FINISHERS", "LOOPS", "SOLVERS", "TILE_ROWS"]
 
 
 def learn_expansion(
@@ -57,11 +59,46 @@ def learn_by_dictionary(
     return int(done)
 
 
+def learn_by_weight(
+    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
+) -> int:
+    """The loop over weights that have a step size each, row by row on the features."""
+    phi = features_of(machine, X, x, weight)
+    tile = VectorTile(rows_of(phi), y, weight, machine.changes())
+    work = machine.memory(new_vector_work, machine.n_outputs)
+    done = machine.call("learn", learn_vector, machine.model, machine.state, tile, trail, work)
+    return int(done)
+
+
+def learn_by_least_squares(
+    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
+) -> int:
+    """The loop of recursive least squares, on the features."""
+    phi = features_of(machine, X, x, weight)
+    work = machine.memory(new_least_squares_work, machine.n_outputs, machine.n_slots)
+    done = machine.call(
+        "learn", learn_least_squares, machine.model, machine.state, phi, y, weight, trail, work,
+        machine.changes(),
+    )  # fmt: skip
+    return int(done)
+
+
+def features_of(machine: "Machine", X: Any, x: np.ndarray, weight: np.ndarray) -> Any:
+    """The explicit features of rows that are to be learned, to which the stream may add some."""
+    phi = machine.store.features(machine.n_points, X, x, weight)
+    machine.state.expansion.n_points[0] = phi.shape[1]
+    return phi
+
+
 LOOPS: dict[str, Any] = {
     "expansion": learn_expansion,
     "dictionary": learn_by_dictionary,
     "active": learn_active,
+    "vector": learn_by_weight,
+    "rls": learn_by_least_squares,
 }
+# How many rows a tile has, of loops that need no kernel values among them.
+TILE_ROWS: dict[str, int] = {"vector": 1024, "rls": 1024}
 # Solvers that revisit rows, in `fit`; they answer how many passes they took.
 SOLVERS: dict[str, Any] = {
     "svrseq": fit_sequential,

@@ -17,7 +17,7 @@ from kernelstream.expansion import AllChanges, scoring
 from kernelstream.kernels import Kernel
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
-from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS
+from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS, TILE_ROWS
 from kernelstream.learner.plan import (
     Model,
     Parts,
@@ -234,6 +234,14 @@ class Machine:
         """The weights of explicit features, of shape (outputs, features)."""
         return scoring.coefficients(self.state.expansion, self.n_outputs)
 
+    def weight_steps(self) -> np.ndarray:
+        """The step size of every weight, where each has its own, of shape (outputs, features)."""
+        if not self.parts.step_size.per_weight:
+            raise AttributeError(
+                f"step_size={self.parts.step_size!r} is one for all weights: see step_size."
+            )
+        return self.state.step_size.steps.copy()
+
     def intercept(self) -> np.ndarray:
         """The intercepts, of shape (outputs,)."""
         return self.state.intercept.b.copy()
@@ -269,7 +277,7 @@ class Machine:
         x = self.kernel.row_cache(X)
         refuse_large(self.kernel, self.dtype, X, x)
         refuse_extreme(y, weight)
-        loop, trails = LOOPS[self.parts.update.loop], []
+        loop, trails = LOOPS[self.parts.loop], []
         ends, start = [*new_outputs, X.shape[0]], 0
         for piece, end in enumerate(ends):
             if piece > 0:
@@ -305,7 +313,7 @@ class Machine:
         X = scaled_in_order(self, X, weight)
         x = self._checked_row(X)
         self.make_room(1)
-        if not LOOPS[self.parts.update.loop](self, X, x, target, weight, trail):
+        if not LOOPS[self.parts.loop](self, X, x, target, weight, trail):
             raise BadRow(0, TOO_LARGE_A_STEP)
 
     def learns_in_one_call(self) -> bool:
@@ -334,14 +342,14 @@ class Machine:
 
     def finish(self) -> float:
         """Finish what a stream has left open; the violation that is left."""
-        return FINISHERS[self.parts.update.loop](self)
+        return FINISHERS[self.parts.loop](self)
 
     def _as_rows(self, X: Any) -> Any:
         return X if sparse.issparse(X) else as_argument(X, self.dtype)
 
     def _tile_rows(self) -> int:
         # With many outputs the scores of a tile should still fit into the processor's cache.
-        rows = self.store.tile_rows(self.n_points)
+        rows = TILE_ROWS.get(self.parts.loop) or self.store.tile_rows(self.n_points)
         return max(32, min(rows, _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
 
     # --- for the loops ---------------------------------------------------------------------------
@@ -361,11 +369,16 @@ class Machine:
 
     def work(self) -> Work:
         """Memory for one row at a time, kept until an output joins."""
-        work = self.scratch.get("work")
-        if work is None or len(work.active) != self.n_outputs:
-            n_functions = self.state.expansion.coef.shape[1]
-            work = self.scratch["work"] = new_work(self.n_outputs, n_functions, STAGED_ROWS)
-        return work
+        n_functions = self.state.expansion.coef.shape[1]
+        return self.memory(new_work, self.n_outputs, n_functions, STAGED_ROWS)
+
+    def memory(self, make: Any, *sizes: int) -> Any:
+        """Working memory of a loop, kept until its sizes change."""
+        kept, memory = self.scratch.get("work", (None, None))
+        if kept != sizes:
+            memory = make(*sizes)
+            self.scratch["work"] = sizes, memory
+        return memory
 
     def changes(self) -> AllChanges:
         """Where the loops mark what they write."""
@@ -561,6 +574,8 @@ class Machine:
                 f"kernel={self.kernel!r} belongs to rows of {self.n_features} features, not "
                 f"{n_features}: let every row have all features, or use another kernel."
             )
+        if self.parts.budget.is_folded:
+            self.parts.update.check_size(int(self.kernel.n_explicit(n_features)))
         self.store.widen(n_features)
         is_folded = self.parts.budget.is_folded
         if is_folded or self.parts.scaling.is_scaled:

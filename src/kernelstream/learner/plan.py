@@ -60,6 +60,11 @@ class Parts:
     averaged: bool = False  # whether the sum of all models is kept
     scaling: Any = UNSCALED
 
+    @property
+    def loop(self) -> str:
+        """The name of the loop that learns (`kernelstream.learner.loops`)."""
+        return "vector" if self.step_size.per_weight else self.update.loop
+
 
 def rules_of(parts: Parts) -> Model:
     """The compiled rules of the parts."""
@@ -113,6 +118,7 @@ def slots_of(parts: Parts, n_features: int, n_slots: int | None) -> tuple[int, i
     """How many slots a machine begins with, and its limit; `n_slots` is what a file says."""
     if parts.budget.is_folded:
         n_explicit = int(parts.kernel.n_explicit(n_features))
+        parts.update.check_size(n_explicit)
         return n_explicit, n_explicit
     limit = parts.budget.limit()
     return first_slots(limit) if n_slots is None else n_slots, limit

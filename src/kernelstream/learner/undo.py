@@ -53,7 +53,8 @@ class Undo:
 
     def _save_all(self, state: State, declared: State) -> None:
         if self._saved is not None and self._of is state:
-            copy_into(self._saved, state)
+            for old, new, _ in self._pairs:
+                old[...] = new
             return
         self._saved = snapshot(state)
         # every array with its copy, and where its axes over slots are

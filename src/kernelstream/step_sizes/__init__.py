@@ -3,6 +3,8 @@
 One step size rule serves every parameter of a model: f itself, each intercept, the margin. Each of
 them keeps its own step ``eta`` and its own trace ``v``, the derivative of that parameter with
 respect to the logarithm of its past step sizes; the rule only says how they move (`StepSizeRule`).
+Where a model is a weight per feature, every weight may have a step size of its own (`VectorSMD`,
+`AdaGrad`).
 
 A new step size is one new file in this folder, with the decorator ``part("step_size", name)``.
 """
@@ -10,20 +12,24 @@ A new step size is one new file in this folder, with the decorator ``part("step_
 from typing import Any
 
 from kernelstream.parts import as_part, discover, number
+from kernelstream.step_sizes.adagrad import AdaGrad
 from kernelstream.step_sizes.base import Proposal, StepSize, StepSizeRule
 from kernelstream.step_sizes.constant import Constant
 from kernelstream.step_sizes.inverse_decay import InverseDecay
 from kernelstream.step_sizes.smd import SMD, smd_for
 from kernelstream.step_sizes.sqrt_decay import SqrtDecay
+from kernelstream.step_sizes.vector_smd import VectorSMD
 
 __all__ = [
     "SMD",
+    "AdaGrad",
     "Constant",
     "InverseDecay",
     "Proposal",
     "SqrtDecay",
     "StepSize",
     "StepSizeRule",
+    "VectorSMD",
     "as_step_size",
     "smd_for",
 ]

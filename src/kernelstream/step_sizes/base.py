@@ -73,6 +73,7 @@ class StepSize(Part):
 
     initial: float
     is_constant = False
+    per_weight = False  # whether every weight has a step size of its own: explicit features only
 
     def check_use(self, by_intercept: bool, by_margin: bool) -> None:
         """Refuse parameters for step sizes that a model does not have."""

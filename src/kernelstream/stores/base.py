@@ -69,6 +69,10 @@ class Store(Protocol):
         """Write k(points, X) of the first n points into `out`."""
         ...
 
+    def features(self, n_points: int, X: Any, x: np.ndarray, weight: np.ndarray) -> Any:
+        """Explicit features of rows to learn, (rows, features); stores of points have none."""
+        ...
+
     def writer(self, X: Any, x: np.ndarray, values: Values) -> Any:
         """What the loop is given to write rows of X as points: a rule with `write_points`."""
         ...

@@ -103,9 +103,14 @@ class FoldedStore:
         """How many rows best share a matrix product."""
         return _TILE
 
+    def features(self, n_points: int, X: Any, x: np.ndarray, weight: np.ndarray) -> Any:
+        """The features of rows that are to be learned, of shape (rows, features)."""
+        return self.kernel.features(X, x)
+
     def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
         """Kernel values among the rows, and their features."""
-        return self.values_of(self.kernel.features(X, x), self.kernel.diagonal(x), coef)
+        phi = self.features(n_points, X, x, weight)
+        return self.values_of(phi, self.kernel.diagonal(x), coef)
 
     def values_of(self, phi: Any, diagonal: Any, coef: np.ndarray) -> Values:
         """What features make of a tile; `diagonal` is k(x, x), where it is known."""

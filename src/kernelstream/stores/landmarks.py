@@ -53,12 +53,12 @@ class LandmarkStore(FoldedStore):
         phi = solve_triangular(factor, between, lower=True, check_finite=False)
         return phi.astype(self.dtype, copy=False)
 
-    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
-        """Kernel values among the rows, and their features; rows become landmarks on the way."""
+    def features(self, n_points: int, X: Any, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """The features of rows that are to be learned; some become landmarks on the way."""
         if n_points == self.n_slots:
             phi = np.ascontiguousarray(self.basis(n_points, X, x).T)
         else:
-            values = self.points.tile(n_points, X, x, coef, weight)
+            values = self.points.tile(n_points, X, x, None, weight)
             k = values.k.astype(np.float64)
             found, joined = grow_factor(
                 self.factor, n_points, k[:n_points], k[n_points:], weight > 0.0
@@ -66,7 +66,11 @@ class LandmarkStore(FoldedStore):
             self.points.replace(n_points + np.arange(len(joined)), X[joined], x[joined])
             phi = np.ascontiguousarray(found, self.dtype)
         self._n_points = phi.shape[1]
-        return self.values_of(phi, None, coef)
+        return phi
+
+    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
+        """Kernel values among the rows, and their features."""
+        return self.values_of(self.features(n_points, X, x, weight), None, coef)
 
     def begin(self) -> None:
         """From now on, remember what is overwritten."""

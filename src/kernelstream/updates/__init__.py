@@ -23,10 +23,12 @@ from kernelstream.updates.dual import Dual
 from kernelstream.updates.explicit import Explicit
 from kernelstream.updates.implicit import Implicit
 from kernelstream.updates.lasvm import LASVM
+from kernelstream.updates.rls import RLS
 
 __all__ = [
     "ALMA",
     "LASVM",
+    "RLS",
     "Adatron",
     "Ballseptron",
     "Decay",

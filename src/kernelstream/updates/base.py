@@ -84,6 +84,7 @@ class Update(Part):
     """Base of the updates."""
 
     loop = "expansion"  # which loop learns by it (`kernelstream.learner.loops`)
+    is_explicit = False  # whether it follows the gradient at the present model
     uses_norm = False  # whether it looks at ||f||, which must then stay true
     has_intercept_step = False  # whether intercepts have step sizes of their own
     intercept_in_kernel = False  # whether an intercept is a part of f, by the kernel
@@ -91,6 +92,9 @@ class Update(Part):
     folds = True  # whether it needs no points, where f is a weight for each explicit feature
     finishes = False  # has something left to do after a stream, which `finish` does
     keeps_sum = True  # whether the sum of all models can be kept: old coefficients only shrink
+
+    def check_size(self, n_explicit: int) -> None:
+        """Raise if a model with so many explicit features would be too large."""
 
     def touches_all(self) -> bool:
         """Whether a row may give a coefficient to outputs that the loss's gradient leaves alone."""

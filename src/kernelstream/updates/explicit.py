@@ -89,6 +89,7 @@ class Explicit(Update):
     Explicit(capped=True)
     """
 
+    is_explicit = True
     has_intercept_step = True
     keeps_coefficients = True
 
