@@ -11,6 +11,7 @@ from kernelstream.scalings import (
     LARGEST_FEATURE,
     count_and_scale,
     count_and_scale_entries,
+    count_and_scale_targets,
     scale,
     scale_entries,
 )
@@ -18,7 +19,15 @@ from kernelstream.scalings import (
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
-__all__ = ["refuse_unfit", "scaled", "scaled_in_order", "unfit"]
+__all__ = [
+    "refuse_unfit",
+    "scaled",
+    "scaled_in_order",
+    "scaled_targets",
+    "targets_in_order",
+    "unfit",
+    "unscaled_scores",
+]
 
 _TOO_LARGE = f"it has a feature beyond {LARGEST_FEATURE:g}: scale it down"
 
@@ -54,6 +63,39 @@ def scaled_in_order(machine: "Machine", X: Any, weight: np.ndarray) -> Any:
     out, rule = np.empty_like(X), scaling.to_rule()
     done = machine.call("count and scale", count_and_scale, rule, state, X, weight, out)
     return _checked(X, done, out)
+
+
+def targets_in_order(
+    machine: "Machine", y: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+    """Targets as the ones before them make them, and the zero and unit of each; None: as they are.
+
+    Afterwards the statistics have seen all of them.
+    """
+    scaling, state = machine.parts.target_scaling, machine.state.target_scaling
+    if not scaling.is_scaled:
+        return y, None
+    out, zero, unit = np.empty_like(y), np.empty_like(y), np.empty_like(y)
+    arguments = scaling.to_rule(), state, y, weight, out, zero, unit
+    machine.call("targets", count_and_scale_targets, *arguments)
+    return out, (zero, unit)
+
+
+def scaled_targets(machine: "Machine", y: np.ndarray) -> np.ndarray:
+    """Targets as the statistics of all of them make them."""
+    rule, state = machine.parts.target_scaling.to_rule(), machine.state.target_scaling
+    zero, unit = rule.unit_of(state)
+    return np.array([rule.scale_target(target, zero, unit) for target in y.tolist()])
+
+
+def unscaled_scores(machine: "Machine", scores: np.ndarray) -> np.ndarray:
+    """Scores, changed in place, in the units of the targets."""
+    scaling = machine.parts.target_scaling
+    if scaling.is_scaled:
+        zero, unit = scaling.to_rule().unit_of(machine.state.target_scaling)
+        scores *= unit
+        scores += zero
+    return scores
 
 
 def _with_data(X: Any, data: np.ndarray) -> Any:
