@@ -58,11 +58,12 @@ class Health:
     def _look_at_kernel(self, machine: Machine) -> None:
         if not machine.kernel.falls_with_distance or "kernel" in self._warned:
             return
-        points = machine.support()[-_POINTS:]
-        n = points.shape[0]
-        if n < _POINTS // 2:
+        slots, n_points = machine.kept[-_POINTS:], machine.n_points
+        if len(slots) < _POINTS // 2:
             return
-        values = machine.kernel(points)[~np.eye(n, dtype=bool)]
+        points = machine.store.stored(n_points)[slots]
+        values = machine.store.basis(n_points, points, machine.kernel.row_cache(points))[slots]
+        values = values[~np.eye(len(slots), dtype=bool)]
         for share, what, remedy in (
             ((values < _NEAR_ZERO).mean(), "zero: no row tells anything about another", "smaller"),
             ((values > _NEAR_ONE).mean(), "one: all rows look alike", "larger"),
@@ -100,7 +101,7 @@ class Health:
     def _look_at_results(self, model: "KernelEstimator") -> None:
         losses, wins = (sum(pair[i] for pair in self._results) for i in (0, 1))
         # by chance, the difference has a standard deviation of about the root of the sum
-        if len(self._results) == _RECENT and losses - wins > 3.0 * math.sqrt(losses + wins):
+        if len(self._results) == _RECENT and losses - wins > 4.0 * math.sqrt(losses + wins):
             baseline = {"classification": "the most frequent label", "regression": "the mean"}
             self._warn(
                 "baseline",

@@ -115,6 +115,7 @@ class Machine:
     ):  # fmt: skip
         self.parts = parts
         self.model = rules_of(parts)
+        self.scaling, self.target_scaling = parts.scaling.to_rule(), parts.target_scaling.to_rule()
         n_slots, self.limit = slots_of(parts, n_features, n_slots)
         self.learns_from_streams = bool(parts.update.in_streams(parts.budget))
         self._most_touched = most_touched_of(parts)

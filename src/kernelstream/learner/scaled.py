@@ -34,16 +34,16 @@ _TOO_LARGE = f"it has a feature beyond {LARGEST_FEATURE:g}: scale it down"
 
 def scaled(machine: "Machine", X: Any) -> Any:
     """Rows as the statistics of the rows so far make them, for a prediction."""
-    scaling, state = machine.parts.scaling, machine.state.scaling
-    if not scaling.is_scaled:
+    if not machine.parts.scaling.is_scaled:
         return X
+    scaling, state = machine.scaling, machine.state.scaling
     if sparse.issparse(X):
         out = np.empty_like(X.data)
-        done = scale_entries(scaling.to_rule(), state, X.indptr, X.indices, X.data, out)
+        done = scale_entries(scaling, state, X.indptr, X.indices, X.data, out)
         return _checked(X, done, _with_data(X, out))
     X = as_argument(X, machine.dtype)
     out = np.empty_like(X)
-    return _checked(X, machine.call("scale", scale, scaling.to_rule(), state, X, out), out)
+    return _checked(X, machine.call("scale", scale, scaling, state, X, out), out)
 
 
 def scaled_in_order(machine: "Machine", X: Any, weight: np.ndarray) -> Any:
@@ -51,17 +51,15 @@ def scaled_in_order(machine: "Machine", X: Any, weight: np.ndarray) -> Any:
 
     Afterwards the statistics have seen all of them.
     """
-    scaling, state = machine.parts.scaling, machine.state.scaling
-    if not scaling.is_scaled:
+    if not machine.parts.scaling.is_scaled:
         return X
+    scaling, state = machine.scaling, machine.state.scaling
     if sparse.issparse(X):
         out = np.empty_like(X.data)
-        done = count_and_scale_entries(
-            scaling.to_rule(), state, X.indptr, X.indices, X.data, weight, out
-        )
+        done = count_and_scale_entries(scaling, state, X.indptr, X.indices, X.data, weight, out)
         return _checked(X, done, _with_data(X, out))
-    out, rule = np.empty_like(X), scaling.to_rule()
-    done = machine.call("count and scale", count_and_scale, rule, state, X, weight, out)
+    out = np.empty_like(X)
+    done = machine.call("count and scale", count_and_scale, scaling, state, X, weight, out)
     return _checked(X, done, out)
 
 
@@ -72,27 +70,26 @@ def targets_in_order(
 
     Afterwards the statistics have seen all of them.
     """
-    scaling, state = machine.parts.target_scaling, machine.state.target_scaling
-    if not scaling.is_scaled:
+    if not machine.parts.target_scaling.is_scaled:
         return y, None
+    scaling, state = machine.target_scaling, machine.state.target_scaling
     out, zero, unit = np.empty_like(y), np.empty_like(y), np.empty_like(y)
-    arguments = scaling.to_rule(), state, y, weight, out, zero, unit
+    arguments = scaling, state, y, weight, out, zero, unit
     machine.call("targets", count_and_scale_targets, *arguments)
     return out, (zero, unit)
 
 
 def scaled_targets(machine: "Machine", y: np.ndarray) -> np.ndarray:
     """Targets as the statistics of all of them make them."""
-    rule, state = machine.parts.target_scaling.to_rule(), machine.state.target_scaling
-    zero, unit = rule.unit_of(state)
+    rule = machine.target_scaling
+    zero, unit = rule.unit_of(machine.state.target_scaling)
     return np.array([rule.scale_target(target, zero, unit) for target in y.tolist()])
 
 
 def unscaled_scores(machine: "Machine", scores: np.ndarray) -> np.ndarray:
     """Scores, changed in place, in the units of the targets."""
-    scaling = machine.parts.target_scaling
-    if scaling.is_scaled:
-        zero, unit = scaling.to_rule().unit_of(machine.state.target_scaling)
+    if machine.parts.target_scaling.is_scaled:
+        zero, unit = machine.target_scaling.unit_of(machine.state.target_scaling)
         scores *= unit
         scores += zero
     return scores

@@ -47,17 +47,18 @@ class RunningRule(NamedTuple):
 
     def count_row(self, scaling_state, x, size):
         n = scaling_state.n_rows[0] + 1
+        share = 1.0 / n
+        far = self.outlier * self.outlier / max(n - 1, 1)
         for j in range(x.shape[0]):
             mean, square = scaling_state.mean[j], scaling_state.square[j]
             away = x[j] - mean
-            if n > _TRUSTED_ROWS:
-                # a feature that was constant may become anything
+            if n > _TRUSTED_ROWS and away * away > far * square:
                 sd = _deviation(square, n - 1, mean)
-                if sd > 0.0:
+                if sd > 0.0:  # a feature that was constant may become anything
                     away = min(max(away, -self.outlier * sd), self.outlier * sd)
             # Welford's recursion, with x = mean + away
-            scaling_state.mean[j] = mean + away / n
-            scaling_state.square[j] = square + away * away * ((n - 1.0) / n)
+            scaling_state.mean[j] = mean + away * share
+            scaling_state.square[j] = square + away * away * (1.0 - share)
         self.count_size(scaling_state, size)
 
     def scale_sparse(self, scaling_state, indices, data, out):
