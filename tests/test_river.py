@@ -210,7 +210,7 @@ def test_a_first_row_that_is_bad_is_forgotten():
                 model.learn_one({"a": 1.0, "b": 2.0}, None)
         assert (model.model, model._columns) == (None, {})
         model.learn_one({"c": 1.0}, "yes")
-        assert model.model.gamma == 1.0
+        assert model.model.kernel_.gamma == 1.0
 
 
 def test_bad_targets_of_a_regressor_and_bad_rows_of_a_detector():

@@ -229,7 +229,7 @@ _PRESETS = {
     ),
 }  # fmt: skip
 
-_TASKS = {
+_TASKS: dict[str, Any] = {
     "classifier": KernelClassifier,
     "regressor": KernelRegressor,
     "novelty": NoveltyDetector,

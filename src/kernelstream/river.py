@@ -302,7 +302,7 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
         margin: Any = 1.0, nu: float | None = None, step_size: Any = "smd",
         update: Any = "explicit", budget: Any = "auto", C: float = 1.0,
         regularization: float | None = None, fit_intercept: bool = False,
-        scaling: Any = None, on_bad_row: Any = "raise",
+        scaling: Any = None, target_scaling: Any = None, on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -316,6 +316,7 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
         self.regularization = regularization
         self.fit_intercept = fit_intercept
         self.scaling = scaling
+        self.target_scaling = target_scaling
         self.on_bad_row = on_bad_row
         self._begin()
 

@@ -81,6 +81,9 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
             require_weight(weight)
         return weight
 
+    def _look_before(self, learned: Learned, rows: Rows) -> None:
+        """Warn of what a block shows that has not been learned yet."""
+
     def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
         """Warn of what a block has shown."""
 
@@ -162,6 +165,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
                     if self._learned is None:
                         machine = self._new_machine(rows, whole_data=False).as_draft()
                     else:
+                        self._look_before(self._learned, rows)
                         machine = self._learned.machine.changeable()
                     with machine.gate.for_writing():
                         machine.begin()
@@ -217,7 +221,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         """
         with self._turn:
             draft = object.__new__(type(self))
-            forgotten = ("_knowledge", "_skipped", "_watch", "n_passes_")
+            forgotten = ("_knowledge", "_skipped", "_watch", "_watched", "n_passes_")
             draft.__dict__.update({k: v for k, v in self.__dict__.items() if k not in forgotten})
             draft.learn_all(X, y, sample_weight)
             self._restore(draft.__dict__)
@@ -382,6 +386,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         state.pop("_lock", None)
+        state.pop("_watched", None)
         return state
 
     def __getattr__(self, name: str) -> Any:

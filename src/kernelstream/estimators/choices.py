@@ -26,6 +26,9 @@ __all__ = [
 _DEFAULT_REGULARIZATION = 1e-6
 DEFAULT_SIZE = 512  # points, where budget="auto" means points
 _KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
+# Of RBF kernels between rows of unit length. Measured (docs/learners.md): functions that divide
+# classes need to turn more sharply than those of regression.
+_FINENESS = {"classification": 4.0, "regression": 1.0, "novelty": 1.0}
 # what presets say where there is no step size to choose, and a default written as a part
 _PLAIN = {
     "step_size": (1.0, make("Constant", initial=1.0)),
@@ -52,7 +55,9 @@ def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
         gamma = 1.0 / (n_features * variance) if variance > 0 else 1.0
     chosen = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
     changed = {k: v for k, v in chosen.items() if v != _KERNEL_DEFAULTS[k]}
-    kernel = as_kernel(model.kernel, changed).resolve(scaling.squared_length(n_features))
+    kernel = as_kernel(model.kernel, changed).resolve(
+        n_features, _FINENESS[model.task] if scaling.gives_unit_length() else None
+    )
     return as_update(model.update).own_kernel(kernel, _fits_intercept(model))
 
 
@@ -116,6 +121,7 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
         dated=model.predictor == "voted",
         averaged=model.predictor == "averaged",
         scaling=choice.scaling,
+        target_scaling=as_scaling(getattr(model, "target_scaling", None), "target_scaling"),
     )
 
 

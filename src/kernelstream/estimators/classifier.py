@@ -358,9 +358,9 @@ class KernelClassifier(Classifying, KernelEstimator):
         "rbf", "poly", "linear", "laplacian", a part of `kernelstream.kernels`, or any function
         ``k(X, Z) -> block``.
     gamma : float, "auto" or "scale", default="auto"
-        Width of a kernel given by name. "auto" is 1 / n_features, or 1 where `scaling` gives rows
-        unit length. "scale" is 1 / (n_features * X.var()); it needs the data and works in `fit`
-        only, without `scaling`.
+        Width of a kernel given by name. "auto" is 1 / n_features. Where `scaling` gives rows unit
+        length it is a number for RBF: 4, or 1 in regression and novelty detection. "scale" is
+        1 / (n_features * X.var()); it needs the data and works in `fit` only, without `scaling`.
     degree, coef0 : int and float, default=3 and 0.0
         Of the polynomial kernel given by name.
     loss : {"hinge", "log_loss", "perceptron"}, default="hinge"
@@ -513,6 +513,17 @@ class KernelClassifier(Classifying, KernelEstimator):
         self.predictor = predictor
         self.scaling = scaling
         self.on_bad_row = on_bad_row
+
+    def comparable_targets(self, rows: Rows) -> np.ndarray:
+        assert rows.labels is not None
+        return (rows.y > 0).astype(int) if rows.labels.single_output else rows.y.astype(int)
+
+    def worse_than_baseline(
+        self, scores: np.ndarray, y: np.ndarray, before: np.ndarray
+    ) -> tuple[float, float]:
+        own = self._known_labels().predicted(scores) == y
+        constant = np.bincount(before).argmax() == y
+        return float((constant & ~own).sum()), float((own & ~constant).sum())
 
     def structure(self) -> LabelStructure | None:
         """The label structure, checked."""

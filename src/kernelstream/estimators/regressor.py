@@ -135,7 +135,7 @@ class KernelRegressor(Regressing, KernelEstimator):
     loss : {"squared_error", "epsilon_insensitive", "huber"}, default="squared_error"
     margin : float or margin part, default=1.0
         Half the width of the zone: epsilon of "epsilon_insensitive", sigma of "huber". In the units
-        of y.
+        of y, or of `target_scaling`.
     nu : float in (0, 1), default=None
         Short for ``margin=Nu(nu)``: move the zone until a share nu of the residuals lies outside.
     step_size : {"smd", "sqrt_decay", "constant"}, float or step size part, default="smd"
@@ -147,6 +147,12 @@ class KernelRegressor(Regressing, KernelEstimator):
         `KernelClassifier`.
     scaling : {"running"}, scaling part or None, default=None
         What kernels see of a row, as in `KernelClassifier`.
+    target_scaling : {"running"}, scaling part or None, default=None
+        The units in which the model learns y. "running", recommended unless y is about as large as
+        one: each target minus the mean of those before it, over their standard deviation; scores
+        are turned back into units of y by what is known when they are asked for. What the model
+        learned before is not changed as the mean and the deviation settle. `margin`, losses,
+        `dual_coef_` and `intercept_` are then in units of that deviation. None: y as it is.
 
     Attributes
     ----------
@@ -185,6 +191,7 @@ class KernelRegressor(Regressing, KernelEstimator):
         random_state: Any = None,
         predictor: str = "last",
         scaling: Any = None,
+        target_scaling: Any = None,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -204,8 +211,17 @@ class KernelRegressor(Regressing, KernelEstimator):
         self.random_state = random_state
         self.predictor = predictor
         self.scaling = scaling
+        self.target_scaling = target_scaling
         self.on_bad_row = on_bad_row
 
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
         """`coef_`, of shape (features,), as scikit-learn's linear regressors have it."""
         return weights[0]
+
+    def worse_than_baseline(
+        self, scores: np.ndarray, y: np.ndarray, before: np.ndarray
+    ) -> tuple[float, float]:
+        own, constant = abs(scores[:, 0] - y), abs(before.mean() - y)
+        if np.sum(own**2) <= np.sum(constant**2):
+            return 0.0, float(len(y))
+        return float((own > constant).sum()), float((own < constant).sum())

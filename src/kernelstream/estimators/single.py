@@ -16,6 +16,7 @@ from kernelstream.estimators.choices import (
     refuse_unused,
     solver_of,
 )
+from kernelstream.estimators.health import Health
 from kernelstream.learner.machine import Machine
 from kernelstream.parts import one_of
 
@@ -98,6 +99,22 @@ class KernelEstimator(StreamEstimator):
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
         """`coef_` from the weights of every output."""
         return weights
+
+    def comparable_targets(self, rows: Rows) -> np.ndarray:
+        """The targets of rows as `worse_than_baseline` compares them."""
+        return rows.y
+
+    def worse_than_baseline(
+        self, scores: np.ndarray, y: np.ndarray, before: np.ndarray
+    ) -> tuple[float, float]:
+        """At how many rows scores are worse than what targets before say, and at how many better.
+
+        Scores have a row each.
+        """
+        raise TypeError(f"{type(self).__name__} must say how it compares with a baseline.")
+
+    def _look_before(self, learned: Learned, rows: Rows) -> None:
+        self.__dict__.setdefault("_watched", Health()).probe(self, learned.machine, rows)
 
     def _new_machine(self, rows: Rows, whole_data: bool) -> Machine:
         """A machine that has learned nothing."""

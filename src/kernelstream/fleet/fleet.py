@@ -139,6 +139,11 @@ class Fleet:
                 f"predictor={self._prototype.predictor!r}: the models of a fleet predict by their "
                 "last state; choose another preset, or leave predictor out."
             )
+        if getattr(self._prototype, "target_scaling", None) is not None:
+            raise ValueError(
+                f"target_scaling={self._prototype.target_scaling!r}: the models of a fleet learn y "
+                "as it is; scale y before, and leave target_scaling out."
+            )
         self._n_asked = integer_at_least("n_models", n_models, 0)
         if self._n_asked:  # the models of a file are what they are
             refuse_unused(self._prototype)

@@ -320,7 +320,7 @@ def _learn(
 
     def learn_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
-            machine.kernel.to_rule(), machine.parts.scaling.to_rule(), grams, machine.model, space,
+            machine.kernel.to_rule(), machine.scaling, grams, machine.model, space,
             models.first_state(), models.floats, models.integers, models.points, order, of_models,
             X, y, weight, result, refused,
         )  # fmt: skip
@@ -344,7 +344,7 @@ def scores(
 
     def score_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
-            machine.kernel.to_rule(), machine.parts.scaling.to_rule(), space,
+            machine.kernel.to_rule(), machine.scaling, space,
             models.first_state(), models.floats, models.integers, models.points, order, of_models,
             X, result,
         )  # fmt: skip

@@ -39,15 +39,25 @@ class Kernel(Part):
     has_features = False  # k(x, z) = <phi(x), phi(z)>, where `features` gives phi
     may_widen = True  # whether rows may get more features, which are zero in all earlier rows
     feature_store = "fixed"  # what makes them: `features`, or a store that learns how
+    falls_with_distance = False  # from 1 to 0, so that rows have to be on the scale of gamma
     from_products = False  # whether the rule's `of_products` makes k(p, x) of <p, x> and the norms
     adds_up = True  # whether `block` makes do with squared norms as row cache, or with none
 
-    def resolve(self, n_features: float) -> "Kernel":
-        """The same kernel with gamma="auto" turned into 1 / n_features."""
+    def resolve(self, n_features: int, fineness: float | None = None) -> "Kernel":
+        """The same kernel with a number in place of gamma="auto": 1 / n_features.
+
+        `fineness` is given where rows have unit length, and 1 / n_features would make all of them
+        alike: the gamma that an RBF kernel should then have.
+        """
         self.check()
         if isinstance(self.gamma, str):
-            return type(self)(**{**self.get_params(), "gamma": 1.0 / n_features})
+            gamma = self.auto_gamma(n_features, fineness)
+            return type(self)(**{**self.get_params(), "gamma": gamma})
         return self
+
+    def auto_gamma(self, n_features: int, fineness: float | None) -> float:
+        """The number that gamma="auto" stands for, see `resolve`."""
+        return 1.0 / n_features if fineness is None else 1.0
 
     def n_explicit(self, n_features: int) -> int:
         """How many explicit features phi(x) of rows with so many features has."""

@@ -10,6 +10,7 @@ class ExponentialKernel(MappedKernel):
     """``exp(-gamma distance)``; a subclass names the distance."""
 
     has_unit_diagonal = True
+    falls_with_distance = True
 
     def __init__(self, gamma: float | str = "auto"):
         self.gamma = gamma

@@ -97,9 +97,9 @@ class Homogenized(Kernel):
     def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
         return self.kernel.loses_digits(x, dtype)
 
-    def resolve(self, n_features: float) -> "Homogenized":
+    def resolve(self, n_features: int, fineness: float | None = None) -> "Homogenized":
         self.check()
-        return Homogenized(self.kernel.resolve(n_features), self.offset)
+        return Homogenized(self.kernel.resolve(n_features, fineness), self.offset)
 
     def row_cache(self, X):
         return self.kernel.row_cache(X)

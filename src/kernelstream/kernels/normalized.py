@@ -89,9 +89,9 @@ class Normalized(Kernel):
     def adds_up(self) -> bool:  # type: ignore[override]
         return self.kernel.adds_up
 
-    def resolve(self, n_features: float) -> "Normalized":
+    def resolve(self, n_features: int, fineness: float | None = None) -> "Normalized":
         self.check()
-        return Normalized(self.kernel.resolve(n_features))
+        return Normalized(self.kernel.resolve(n_features, fineness))
 
     def row_cache(self, X):
         return self.kernel.row_cache(X)

@@ -129,9 +129,9 @@ class Nystroem(FeatureMap):
                 "array to use another."
             )
 
-    def resolve(self, n_features: float) -> "Nystroem":
+    def resolve(self, n_features: int, fineness: float | None = None) -> "Nystroem":
         self.check()
-        return Nystroem(self.kernel.resolve(n_features), self.landmarks)
+        return Nystroem(self.kernel.resolve(n_features, fineness), self.landmarks)
 
     def n_explicit(self, n_features):
         if isinstance(self.landmarks, Integral):

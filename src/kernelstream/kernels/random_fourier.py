@@ -7,6 +7,8 @@ import numpy as np
 
 from kernelstream.kernels.base import check_gamma
 from kernelstream.kernels.explicit import FeatureMap
+from kernelstream.kernels.laplacian import Laplacian
+from kernelstream.kernels.rbf import RBF
 from kernelstream.parts import integer_at_least, one_of, part
 
 __all__ = ["RandomFourier"]
@@ -63,6 +65,10 @@ class RandomFourier(FeatureMap):
         check_gamma(self.gamma)
         one_of("approximates", self.approximates, ["rbf", "laplacian"])
         integer_at_least("random_state", self.random_state, 0)
+
+    def auto_gamma(self, n_features: int, fineness: float | None) -> float:
+        approximated = {"rbf": RBF, "laplacian": Laplacian}[self.approximates]
+        return approximated().auto_gamma(n_features, fineness)
 
     def n_explicit(self, n_features):
         return int(self.n_features)

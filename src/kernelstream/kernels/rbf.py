@@ -25,3 +25,6 @@ class RBF(ExponentialKernel):
 
     quantity = SQUARED_DISTANCE
     interpolates = True
+
+    def auto_gamma(self, n_features: int, fineness: float | None) -> float:
+        return 1.0 / n_features if fineness is None else fineness

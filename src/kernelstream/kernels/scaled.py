@@ -38,7 +38,7 @@ class Scaled(Kernel):
     kernel : kernel object
     factor : float or "auto", default="auto"
         "auto" is 1 / n_features, which gives the linear kernel of rows with features of size one
-        values of about one.
+        values of about one; or 1 where rows are scaled to unit length.
 
     Examples
     --------
@@ -80,10 +80,11 @@ class Scaled(Kernel):
     def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
         return self.kernel.loses_digits(x, dtype)
 
-    def resolve(self, n_features: float) -> "Scaled":
+    def resolve(self, n_features: int, fineness: float | None = None) -> "Scaled":
         self.check()
-        factor = 1.0 / n_features if isinstance(self.factor, str) else self.factor
-        return Scaled(self.kernel.resolve(n_features), factor)
+        auto = 1.0 / n_features if fineness is None else 1.0
+        factor = auto if isinstance(self.factor, str) else self.factor
+        return Scaled(self.kernel.resolve(n_features, fineness), factor)
 
     def row_cache(self, X):
         return self.kernel.row_cache(X)

@@ -105,9 +105,9 @@ class Sum(Kernel):
     def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
         return any(kernel.loses_digits(x, dtype) for kernel in self.kernels)
 
-    def resolve(self, n_features: float) -> "Sum":
+    def resolve(self, n_features: int, fineness: float | None = None) -> "Sum":
         self.check()
-        return Sum(tuple(kernel.resolve(n_features) for kernel in self.kernels))
+        return Sum(tuple(kernel.resolve(n_features, fineness) for kernel in self.kernels))
 
     def row_cache(self, X):
         return squared_norms(X)

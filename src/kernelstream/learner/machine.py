@@ -39,7 +39,13 @@ from kernelstream.learner.rows import (
     refuse_extreme,
     refuse_large,
 )
-from kernelstream.learner.scaled import scaled, scaled_in_order
+from kernelstream.learner.scaled import (
+    scaled,
+    scaled_in_order,
+    scaled_targets,
+    targets_in_order,
+    unscaled_scores,
+)
 from kernelstream.learner.state import (
     State,
     allocate,
@@ -109,6 +115,7 @@ class Machine:
     ):  # fmt: skip
         self.parts = parts
         self.model = rules_of(parts)
+        self.scaling, self.target_scaling = parts.scaling.to_rule(), parts.target_scaling.to_rule()
         n_slots, self.limit = slots_of(parts, n_features, n_slots)
         self.learns_from_streams = bool(parts.update.in_streams(parts.budget))
         self._most_touched = most_touched_of(parts)
@@ -277,6 +284,7 @@ class Machine:
         x = self.kernel.row_cache(X)
         refuse_large(self.kernel, self.dtype, X, x)
         refuse_extreme(y, weight)
+        y, units = targets_in_order(self, y, weight)
         loop, trails = LOOPS[self.parts.loop], []
         ends, start = [*new_outputs, X.shape[0]], 0
         for piece, end in enumerate(ends):
@@ -298,6 +306,9 @@ class Machine:
                 except BadRow as bad:  # which counted from the beginning of the tile
                     raise BadRow(start + bad.row, bad.reason) from None
                 start = stop
+            if units is not None and keep_scores:  # scores in the units of y
+                zero, unit = (column[begin:end, None] for column in units)
+                trail.scores[:] = zero + unit * trail.scores
             trails.append(trail)
         return trails
 
@@ -310,6 +321,7 @@ class Machine:
             self.scratch["row"] = np.empty(1), np.ones(1), new_trail(1, 0)
         target, weight, trail = self.scratch["row"]
         target[0] = y
+        target = targets_in_order(self, target, weight)[0]
         X = scaled_in_order(self, X, weight)
         x = self._checked_row(X)
         self.make_room(1)
@@ -324,8 +336,8 @@ class Machine:
         """
         room = self.n_points < self.n_slots or self.limit is not None
         is_ready = "learn" in self.scratch and self.store.writes_in_loop
-        is_one = not self.parts.update.finishes and not self.parts.scaling.is_scaled
-        return room and is_ready and is_one
+        is_scaled = self.parts.scaling.is_scaled or self.parts.target_scaling.is_scaled
+        return room and is_ready and not self.parts.update.finishes and not is_scaled
 
     def fit(self, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any) -> tuple[int, float]:
         """Fit a machine that has learned nothing by a solver that revisits its rows.
@@ -334,9 +346,13 @@ class Machine:
         by how much the conditions of the optimum are violated at the end, where that is known.
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
-        X = scaled_in_order(self, X, weight)
-        refuse_large(self.kernel, self.dtype, X, self.kernel.row_cache(X))
         refuse_extreme(y, weight)
+        # all rows are there, and are scaled alike
+        scaled_in_order(self, X, weight)
+        X = scaled(self, X)
+        if targets_in_order(self, y, weight)[1] is not None:
+            y = scaled_targets(self, y)
+        refuse_large(self.kernel, self.dtype, X, self.kernel.row_cache(X))
         solver = SOLVERS[self.parts.update.solver(self.parts.budget)]
         return solver(self, X, y, weight, orders)
 
@@ -363,9 +379,10 @@ class Machine:
 
     def loop_state(self) -> State:
         """The state as loops are given it: the same code learns with and without a scaling."""
-        if not self.parts.scaling.is_scaled:
+        if not (self.parts.scaling.is_scaled or self.parts.target_scaling.is_scaled):
             return self.state
-        return self.state._replace(scaling=UNSCALED.state())
+        nothing = UNSCALED.state()
+        return self.state._replace(scaling=nothing, target_scaling=nothing)
 
     def work(self) -> Work:
         """Memory for one row at a time, kept until an output joins."""
@@ -480,13 +497,14 @@ class Machine:
         for start in range(0, X.shape[0], _PREDICT_ROWS):
             rows = slice(start, start + _PREDICT_ROWS)
             result[rows] = read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
-        return result
+        return unscaled_scores(self, result)
 
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""
         X = scaled(self, X)
         basis = self.store.basis(self.n_points, X, self._checked_row(X))
-        return scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
+        scores = scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
+        return unscaled_scores(self, scores)
 
     def knows(self, readout: str) -> bool:
         """Whether what a readout needs has been kept from the first row on."""

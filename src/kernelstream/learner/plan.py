@@ -59,6 +59,7 @@ class Parts:
     dated: bool = False  # whether it is known when each point came
     averaged: bool = False  # whether the sum of all models is kept
     scaling: Any = UNSCALED
+    target_scaling: Any = UNSCALED
 
     @property
     def loop(self) -> str:
@@ -104,6 +105,7 @@ def declaration_of(
         gram=gram,
         drift=drift_fields(first_step),
         scaling=parts.scaling.state(),
+        target_scaling=parts.target_scaling.state("one"),
     )
 
 

@@ -11,6 +11,7 @@ from kernelstream.scalings import (
     LARGEST_FEATURE,
     count_and_scale,
     count_and_scale_entries,
+    count_and_scale_targets,
     scale,
     scale_entries,
 )
@@ -18,23 +19,31 @@ from kernelstream.scalings import (
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
-__all__ = ["refuse_unfit", "scaled", "scaled_in_order", "unfit"]
+__all__ = [
+    "refuse_unfit",
+    "scaled",
+    "scaled_in_order",
+    "scaled_targets",
+    "targets_in_order",
+    "unfit",
+    "unscaled_scores",
+]
 
 _TOO_LARGE = f"it has a feature beyond {LARGEST_FEATURE:g}: scale it down"
 
 
 def scaled(machine: "Machine", X: Any) -> Any:
     """Rows as the statistics of the rows so far make them, for a prediction."""
-    scaling, state = machine.parts.scaling, machine.state.scaling
-    if not scaling.is_scaled:
+    if not machine.parts.scaling.is_scaled:
         return X
+    scaling, state = machine.scaling, machine.state.scaling
     if sparse.issparse(X):
         out = np.empty_like(X.data)
-        done = scale_entries(scaling.to_rule(), state, X.indptr, X.indices, X.data, out)
+        done = scale_entries(scaling, state, X.indptr, X.indices, X.data, out)
         return _checked(X, done, _with_data(X, out))
     X = as_argument(X, machine.dtype)
     out = np.empty_like(X)
-    return _checked(X, machine.call("scale", scale, scaling.to_rule(), state, X, out), out)
+    return _checked(X, machine.call("scale", scale, scaling, state, X, out), out)
 
 
 def scaled_in_order(machine: "Machine", X: Any, weight: np.ndarray) -> Any:
@@ -42,18 +51,48 @@ def scaled_in_order(machine: "Machine", X: Any, weight: np.ndarray) -> Any:
 
     Afterwards the statistics have seen all of them.
     """
-    scaling, state = machine.parts.scaling, machine.state.scaling
-    if not scaling.is_scaled:
+    if not machine.parts.scaling.is_scaled:
         return X
+    scaling, state = machine.scaling, machine.state.scaling
     if sparse.issparse(X):
         out = np.empty_like(X.data)
-        done = count_and_scale_entries(
-            scaling.to_rule(), state, X.indptr, X.indices, X.data, weight, out
-        )
+        done = count_and_scale_entries(scaling, state, X.indptr, X.indices, X.data, weight, out)
         return _checked(X, done, _with_data(X, out))
-    out, rule = np.empty_like(X), scaling.to_rule()
-    done = machine.call("count and scale", count_and_scale, rule, state, X, weight, out)
+    out = np.empty_like(X)
+    done = machine.call("count and scale", count_and_scale, scaling, state, X, weight, out)
     return _checked(X, done, out)
+
+
+def targets_in_order(
+    machine: "Machine", y: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
+    """Targets as the ones before them make them, and the zero and unit of each; None: as they are.
+
+    Afterwards the statistics have seen all of them.
+    """
+    if not machine.parts.target_scaling.is_scaled:
+        return y, None
+    scaling, state = machine.target_scaling, machine.state.target_scaling
+    out, zero, unit = np.empty_like(y), np.empty_like(y), np.empty_like(y)
+    arguments = scaling, state, y, weight, out, zero, unit
+    machine.call("targets", count_and_scale_targets, *arguments)
+    return out, (zero, unit)
+
+
+def scaled_targets(machine: "Machine", y: np.ndarray) -> np.ndarray:
+    """Targets as the statistics of all of them make them."""
+    rule = machine.target_scaling
+    zero, unit = rule.unit_of(machine.state.target_scaling)
+    return np.array([rule.scale_target(target, zero, unit) for target in y.tolist()])
+
+
+def unscaled_scores(machine: "Machine", scores: np.ndarray) -> np.ndarray:
+    """Scores, changed in place, in the units of the targets."""
+    if machine.parts.target_scaling.is_scaled:
+        zero, unit = machine.target_scaling.unit_of(machine.state.target_scaling)
+        scores *= unit
+        scores += zero
+    return scores
 
 
 def _with_data(X: Any, data: np.ndarray) -> Any:

@@ -47,6 +47,7 @@ class State(NamedTuple):
     gram: Any  # kernel values between points, where norms are corrected by them
     drift: Any
     scaling: Any  # statistics of the rows so far; the loops, which see scaled rows, have none
+    target_scaling: Any  # and of the targets
 
 
 class Drift(NamedTuple):

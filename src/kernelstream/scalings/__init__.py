@@ -17,6 +17,7 @@ from kernelstream.scalings.base import (
     ScalingRule,
     count_and_scale,
     count_and_scale_entries,
+    count_and_scale_targets,
     scale,
     scale_entries,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "as_scaling",
     "count_and_scale",
     "count_and_scale_entries",
+    "count_and_scale_targets",
     "scale",
     "scale_entries",
 ]
@@ -38,8 +40,8 @@ __all__ = [
 discover(__name__, __path__)
 
 
-def as_scaling(scaling: Any) -> Scaling:
+def as_scaling(scaling: Any, parameter: str = "scaling") -> Scaling:
     """A scaling part from what a user may give: None, a name or a part."""
     if scaling is None:
         return UNSCALED
-    return as_part("scaling", "scaling", scaling, Scaling)
+    return as_part("scaling", parameter, scaling, Scaling)

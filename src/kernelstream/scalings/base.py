@@ -13,6 +13,7 @@ __all__ = [
     "Unscaled",
     "count_and_scale",
     "count_and_scale_entries",
+    "count_and_scale_targets",
     "scale",
     "scale_entries",
 ]
@@ -39,6 +40,14 @@ class ScalingRule(Protocol):
         """`count_row` for such a row."""
         raise NotImplementedError
 
+    def unit_of(self, scaling_state):
+        """The zero and the unit of targets, which are rows of one feature, as they are now."""
+        raise NotImplementedError
+
+    def scale_target(self, y, zero, unit):
+        """A target in that unit; where there is none yet, zero."""
+        raise NotImplementedError
+
     def seen_row(self, x, out):
         """What kernels see of x: `out`, where `scale_row` has written."""
         return out
@@ -49,12 +58,12 @@ class Scaling(Part):
 
     is_scaled = True
 
-    def squared_length(self, n_features: int) -> float:
-        """About how long rows are, squared: gamma="auto" is one over it."""
-        return n_features
+    def gives_unit_length(self) -> bool:
+        """Whether rows are about as long as one, whatever the number of features."""
+        return False
 
-    def state(self) -> Any:
-        """The record of what it remembers, as `Field`s; "features" is an axis."""
+    def state(self, axis: str = "features") -> Any:
+        """The record of what it remembers, as `Field`s; `axis` is that of the features."""
         raise TypeError(f"{type(self).__name__} must say what it remembers.")
 
     def to_rule(self) -> Any:
@@ -81,7 +90,7 @@ class Unscaled(Scaling):
 
     is_scaled = False
 
-    def state(self) -> Any:
+    def state(self, axis: str = "features") -> Any:
         return _NOT_SCALED
 
     def to_rule(self) -> Any:
@@ -115,6 +124,16 @@ def count_and_scale(scaling, state, X, weight, out):
         if weight[i] != 0.0:
             scaling.count_row(state, X[i], size)
     return X.shape[0]
+
+
+@compiled
+def count_and_scale_targets(scaling, state, y, weight, out, zero, unit):
+    """Scale targets in order, each by those before it, and say by what: y = zero + unit out."""
+    for i in range(y.shape[0]):
+        zero[i], unit[i] = scaling.unit_of(state)
+        out[i] = scaling.scale_target(y[i], zero[i], unit[i])
+        if weight[i] != 0.0:
+            scaling.count_row(state, y[i : i + 1], 0.0)
 
 
 @compiled

@@ -47,17 +47,18 @@ class RunningRule(NamedTuple):
 
     def count_row(self, scaling_state, x, size):
         n = scaling_state.n_rows[0] + 1
+        share = 1.0 / n
+        far = self.outlier * self.outlier / max(n - 1, 1)
         for j in range(x.shape[0]):
             mean, square = scaling_state.mean[j], scaling_state.square[j]
             away = x[j] - mean
-            if n > _TRUSTED_ROWS:
-                # a feature that was constant may become anything
+            if n > _TRUSTED_ROWS and away * away > far * square:
                 sd = _deviation(square, n - 1, mean)
-                if sd > 0.0:
+                if sd > 0.0:  # a feature that was constant may become anything
                     away = min(max(away, -self.outlier * sd), self.outlier * sd)
             # Welford's recursion, with x = mean + away
-            scaling_state.mean[j] = mean + away / n
-            scaling_state.square[j] = square + away * away * ((n - 1.0) / n)
+            scaling_state.mean[j] = mean + away * share
+            scaling_state.square[j] = square + away * away * (1.0 - share)
         self.count_size(scaling_state, size)
 
     def scale_sparse(self, scaling_state, indices, data, out):
@@ -74,6 +75,15 @@ class RunningRule(NamedTuple):
         for e in range(data.shape[0]):
             scaling_state.square[indices[e]] += data[e] * data[e]
         self.count_size(scaling_state, size)
+
+    def unit_of(self, scaling_state):
+        mean = scaling_state.mean[0]
+        return mean, _deviation(scaling_state.square[0], max(scaling_state.n_rows[0], 1), mean)
+
+    def scale_target(self, y, zero, unit):
+        if unit == 0.0:
+            return 0.0
+        return min(max((y - zero) / unit, -self.outlier), self.outlier)
 
     def length_with(self, scaling_state, total):
         """The root of the mean of |a|^2, with the present row among the rows."""
@@ -118,12 +128,16 @@ class Running(Scaling):
     Of every feature, ``a = clip(asinh((x - mean) / sd), -limit, limit)`` with the mean and the
     standard deviation of the rows learned before; 0 while all of them had the same value. Kernels
     see ``a / sqrt(mean |a|^2)``, the mean being over those rows and the present one, so that rows
-    are about as long as one, whatever the number of features and their units; ``gamma="auto"`` is
-    then 1. The first two rows that are learned are zero: nothing is known of their features yet.
+    are about as long as one, whatever the number of features and their units. ``gamma="auto"`` is
+    then 4 for RBF, and 1 in regression and novelty detection. The first two rows that are learned
+    are zero: nothing is known of their features yet.
 
     Sparse rows are not centred, since they would no longer be sparse: the mean counts as zero, and
     the standard deviation is the root of the mean square over all rows, zeros included. A feature
     that few rows have thus gets a large value, as rare words do.
+
+    As ``target_scaling`` of a regressor: ``(y - mean) / sd``, at most `outlier` in size, with the
+    mean and the standard deviation of the targets learned before.
 
     A row of weight zero does not count, and every other row counts once. With a `NoveltyDetector`
     alarms count as well.
@@ -161,14 +175,14 @@ class Running(Scaling):
         if not isinstance(self.unit_length, bool):
             raise TypeError(f"unit_length={self.unit_length!r} is not True or False.")
 
-    def squared_length(self, n_features: int) -> float:
-        return 1 if self.unit_length else n_features
+    def gives_unit_length(self) -> bool:
+        return self.unit_length
 
-    def state(self) -> RunningState:
+    def state(self, axis: str = "features") -> RunningState:
         return RunningState(
             n_rows=Field((), 0, int),
-            mean=Field(("features",), 0.0),
-            square=Field(("features",), 0.0, least=0.0, largest=LARGEST_SQUARE),
+            mean=Field((axis,), 0.0),
+            square=Field((axis,), 0.0, least=0.0, largest=LARGEST_SQUARE),
             n_lengths=Field((), 0, int),
             length2=Field((), 0.0, least=0.0),
         )

@@ -89,6 +89,10 @@ class StepSize(Part):
         """The same as it suits a task, where a user gave only its name."""
         return self
 
+    def floor(self) -> float | None:
+        """The lowest value of a step size that moves by itself."""
+        return None
+
     def state(self) -> Any:
         """The record of what it remembers, as `Field`s."""
         raise TypeError(f"{type(self).__name__} must say what it remembers.")

@@ -207,6 +207,9 @@ class SMD(StepSize):
         # losses of regression have the units of y
         return SMD(meta=0.03, normalized=True) if task == "regression" else self
 
+    def floor(self) -> float:
+        return self.initial * self.lowest
+
     def state(self) -> SMDState:
         return SMDState(
             eta=Field((), float(self.initial), least=1e-300),
