@@ -1,5 +1,7 @@
 """SVMD, section 2: where every weight needs a step size of its own."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,12 +67,12 @@ def _run(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Any]:
 def run(setting: Setting) -> Outcome:
     """Compare step sizes on a stream where few weights move and the others stay."""
     n_rows = setting.choose(30_000, 2_000)
-    learners = {
+    learners: dict[str, Callable[[], Any]] = {
         _PER_WEIGHT: lambda: make("smd-linear", "regressor", fit_intercept=False),
         _ONE: lambda: _linear(smd_for("regression")),
-        **{_constant(eta): lambda eta=eta: _linear(eta) for eta in _CONSTANTS},
+        **{_constant(eta): partial(_linear, eta) for eta in _CONSTANTS},
         _ADAGRAD: lambda: make("adagrad", "regressor", fit_intercept=False, step_size=AdaGrad(1.0)),
-        **{_squares(a): lambda a=a: _least_squares(a) for a in _FORGETTING},
+        **{_squares(a): partial(_least_squares, a) for a in _FORGETTING},
     }
     trials = range(setting.choose(5, 1))
     errors: dict[str, list[np.ndarray]] = {label: [] for label in learners}

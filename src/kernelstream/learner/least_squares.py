@@ -27,7 +27,6 @@ from kernelstream.learner.dictionary import (
     shrink_and_multiply,
 )
 from kernelstream.learner.learn import LARGEST_NORM2
-from kernelstream.learner.views import unowned
 
 __all__ = ["LeastSquaresWork", "learn_least_squares", "new_least_squares_work"]
 
@@ -54,9 +53,6 @@ def new_least_squares_work(n_outputs: int, n_features: int) -> LeastSquaresWork:
 @partial(compiled, nogil=True, any_order=True)
 def learn_least_squares(model, state, x, y, weights, trail, work, changes):
     """Learn the rows x in order; return how many. Fewer than all: the next is refused."""
-    state, x, y, weights, trail, work, changes = unowned(
-        (state, x, y, weights, trail, work, changes)
-    )
     changes.mark_all()
     expansion, b = state.expansion, state.intercept.b
     P, coef, c, keep = state.update.covariance, expansion.coef, model.regularization, 1.0

@@ -25,7 +25,6 @@ from scipy import sparse
 from kernelstream.compiled import as_argument, compiled
 from kernelstream.learner.learn import LARGEST_MOVE, LARGEST_NORM2
 from kernelstream.learner.state import note_drift
-from kernelstream.learner.views import unowned
 from kernelstream.parts import SLACK, rule
 from kernelstream.step_sizes.per_weight import LARGEST_DECAY
 
@@ -283,7 +282,6 @@ class SparseRows(NamedTuple):
 @partial(compiled, nogil=True, any_order=True)
 def learn_vector(model, state, tile, trail, work):
     """Learn the rows of a tile in order; return how many. Fewer than all: the next is refused."""
-    state, tile, trail, work = unowned((state, tile, trail, work))
     done = learn_rows(model, state, tile, trail, work)
     tile.rows.catch_up_all(
         state.expansion, state.step_size, model.regularization, model.step_size.trace_decay(),
