@@ -81,7 +81,7 @@ def test_nu_is_short_for_a_margin_part():
 def test_norma_rules_of_the_paper():
     """One step of each of NORMA's updates, by hand."""
     eta, nu = 0.5, 0.2
-    params = {"step_size": eta, "regularization": 0.0, "kernel": "linear"}
+    params = {"step_size": eta, "regularization": 0.0, "kernel": "linear", "budget": 512}
     margin = Nu(nu, rule="linear")
     new = ks.KernelRegressor(loss="epsilon_insensitive", margin=margin, **params)
     new.partial_fit([[1.0]], [3.0])  # |delta| > eps

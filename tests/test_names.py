@@ -66,6 +66,7 @@ def test_presets_are_rows_of_a_table(preset, task):
         "silk": "SmallestOut",
         "silk-md": "SmallestOut",
         "pa": "LeastLoss",
+        "linear-pa": "LeastLoss",
     }
     policy = getattr(ks.budgets, policies.get(preset, "OldestOut"))
     expected = ks.budgets.Independent(0.01, 32) if preset.startswith("sog") else policy(32)

@@ -112,7 +112,7 @@ def test_no_step_size_is_too_large(task, step):
 def test_an_intercept_takes_part_in_the_implicit_step():
     """The step ends on the margin: f and b move together, as if the kernel were k + 1."""
     params = {"step_size": 10.0, "fit_intercept": True, "regularization": 0}
-    model = ks.KernelClassifier("linear", update="implicit", **params)
+    model = ks.KernelClassifier("linear", update="implicit", budget=512, **params)
     model.partial_fit([[2.0]], [1], classes=[0, 1])
     assert model.decision_function([[2.0]])[0] == pytest.approx(1)
     assert model.intercept_[0] == pytest.approx(1 / 5)

@@ -84,11 +84,12 @@ def test_a_step_too_large_costs_its_own_row(task):
     else:
         rows[[50, 51]] = 1e99
     good = np.delete(np.arange(400), [50, 51])
-    make = {"kernel": "linear", "step_size": 1e80, "on_bad_row": "skip"}
-    found = ks.make("norma", task, **make).partial_fit(rows, y)
-    alone = ks.make("norma", task, **make).partial_fit(rows[good], y[good])
-    assert found.n_skipped_ == 2
-    np.testing.assert_array_equal(found.dual_coef_, alone.dual_coef_)
+    for budget, shown in ((512, "dual_coef_"), ("auto", "coef_")):
+        params = {"kernel": "linear", "step_size": 1e80, "on_bad_row": "skip", "budget": budget}
+        found = ks.make("norma", task, **params).partial_fit(rows, y)
+        alone = ks.make("norma", task, **params).partial_fit(rows[good], y[good])
+        assert found.n_skipped_ == 2
+        np.testing.assert_array_equal(getattr(found, shown), getattr(alone, shown))
 
 
 def test_a_function_is_told_of_each_row():

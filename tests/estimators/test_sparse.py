@@ -143,13 +143,16 @@ TEXTS = ["the disk is full", "no space left on the disk", "the screen is dark", 
 
 def test_text_in_a_streaming_loop():
     words = HashingVectorizer()  # a million features
-    model = ks.KernelClassifier("linear")
-    for _ in range(5):
-        for text, label in zip(TEXTS, "ddss", strict=True):
-            model.partial_fit(words.transform([text]), [label])
-    assert model.predict(words.transform(["disk space", "screen"])).tolist() == ["d", "s"]
-    assert model.support_vectors_.shape[1] == 2**20
-    assert model.machine_.store.rows.nnz < 200
+    weights = ks.KernelClassifier("linear")
+    points = ks.KernelClassifier("linear", budget=512)
+    for model in (weights, points):
+        for _ in range(5):
+            for text, label in zip(TEXTS, "ddss", strict=True):
+                model.partial_fit(words.transform([text]), [label])
+        assert model.predict(words.transform(["disk space", "screen"])).tolist() == ["d", "s"]
+    assert weights.coef_.shape == (2, 2**20)
+    assert points.support_vectors_.shape[1] == 2**20
+    assert points.machine_.store.rows.nnz < 200
 
 
 def test_text_in_a_pipeline():
