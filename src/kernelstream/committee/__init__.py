@@ -5,22 +5,26 @@ over the rows, which learns from the targets how much each member counts (`mixin
 does not depend on how a stream is cut into blocks, and members may run on several threads.
 """
 
+from kernelstream.committee.auto import AutoClassifier
 from kernelstream.committee.estimators import (
     Committee,
     CommitteeClassifier,
     CommitteeDetector,
     CommitteeRegressor,
+    Member,
 )
 from kernelstream.committee.machine import CommitteeMachine
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
 
 __all__ = [
+    "AutoClassifier",
     "Committee",
     "CommitteeClassifier",
     "CommitteeDetector",
     "CommitteeMachine",
     "CommitteeRegressor",
     "HighestMean",
+    "Member",
     "Mixing",
     "NewtonStacking",
     "RidgeStacking",

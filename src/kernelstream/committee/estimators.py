@@ -1,6 +1,6 @@
 """Committees as scikit-learn estimators."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -18,9 +18,20 @@ from kernelstream.learner.machine import Machine
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.presets import make
 
-__all__ = ["Committee", "CommitteeClassifier", "CommitteeDetector", "CommitteeRegressor"]
+__all__ = [
+    "Committee", "CommitteeClassifier", "CommitteeDetector", "CommitteeEstimator",
+    "CommitteeRegressor", "Member",
+]  # fmt: skip
 
 _TASKS = {"classification": "classifier", "regression": "regressor", "novelty": "novelty"}
+
+
+class Member(NamedTuple):
+    """A member of a committee, before it has learned anything."""
+
+    name: str
+    model: KernelEstimator  # whose parameters choose the parts of its machine
+    factor: float = 1.0  # what its scores are multiplied with before they are mixed
 
 
 class CommitteeEstimator(StreamEstimator):
@@ -41,8 +52,8 @@ class CommitteeEstimator(StreamEstimator):
     n_jobs: Any
     on_bad_row: Any
 
-    def chosen(self) -> list[tuple[str, Any]]:
-        """The members by name, as estimators that have learned nothing."""
+    def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
+        """The members for rows of a kind, as estimators that have learned nothing."""
         members = self.members.items() if isinstance(self.members, dict) else self.members
         if isinstance(self.members, str) or not members:
             raise ValueError(
@@ -63,12 +74,14 @@ class CommitteeEstimator(StreamEstimator):
                     f"{model!r} cannot be a member of a committee: leave predictor and "
                     "label_structure out."
                 )
-            found.append((name or (model if isinstance(model, str) else type(made).__name__), made))
+            usual = model if isinstance(model, str) else type(made).__name__
+            found.append(Member(name or usual, made))
         return _with_different_names(found)
 
     def member_names(self) -> list[str]:
         """The names of the members."""
-        return [name for name, _ in self.chosen()]
+        machine = self.machine_
+        return [member.name for member in self.chosen(machine.n_features, machine.is_sparse)]
 
     def chosen_mixing(self) -> Mixing:
         """The mixing part."""
@@ -92,12 +105,17 @@ class CommitteeEstimator(StreamEstimator):
         single = labels is None or labels.single_output
         n_outputs = 1 if labels is None else labels.n_outputs() - len(rows.new_outputs)
         machines = []
-        for _, model in self.chosen():
-            refuse_unused(model)
-            kernel = kernel_of(model, X.shape[1], X if whole_data else None)
-            parts = parts_of(model, kernel, single, sparse.issparse(X))
+        members = self.chosen(X.shape[1], sparse.issparse(X))
+        for member in members:
+            refuse_unused(member.model)
+            kernel = kernel_of(member.model, X.shape[1], X if whole_data else None)
+            parts = parts_of(member.model, kernel, single, sparse.issparse(X))
             machines.append(Machine(parts, X.shape[1], n_outputs, X.dtype, sparse.issparse(X)))
-        return CommitteeMachine(machines, self.chosen_mixing(), self.n_threads())
+        return self._committee(machines, members)
+
+    def _committee(self, machines: list[Machine], members: list[Member]) -> CommitteeMachine:
+        factors = [member.factor for member in members]
+        return CommitteeMachine(machines, self.chosen_mixing(), factors, self.n_threads())
 
     def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """What a file's header says of the members."""
@@ -108,11 +126,11 @@ class CommitteeEstimator(StreamEstimator):
         kernel: Any, max_bytes: int | None,
     ) -> CommitteeMachine:  # fmt: skip
         """The machine of a file."""
-        chosen = self.chosen()
+        chosen = self.chosen(int(header["n_features"]), bool(header["sparse"]))
         if len(header["members"]) != len(chosen):
             raise FileError(f"the file has {len(header['members'])} members, not {len(chosen)}.")
         machines = []
-        for i, ((_, model), own) in enumerate(zip(chosen, header["members"], strict=True)):
+        for i, (member, own) in enumerate(zip(chosen, header["members"], strict=True)):
             prefix = f"{i}."
             of_member = {
                 name.removeprefix(prefix): array
@@ -122,20 +140,21 @@ class CommitteeEstimator(StreamEstimator):
             shared = {name: array for name, array in arrays.items() if name.startswith("parameter")}
             arrays_of_member = {**shared, **of_member}
             machine = machine_from_arrays(
-                model, {**header, **own}, arrays_of_member, single_output, kernel, max_bytes
+                member.model, {**header, **own}, arrays_of_member, single_output, kernel, max_bytes
             )
             machines.append(machine)
-        committee = CommitteeMachine(machines, self.chosen_mixing(), self.n_threads())
+        committee = self._committee(machines, chosen)
         committee.fill_mixing(arrays)
         return committee
 
 
-def _with_different_names(members: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
-    names = [name for name, _ in members]
+def _with_different_names(members: list[Member]) -> list[Member]:
+    names = [member.name for member in members]
     return [
-        (f"{name}-{names[:i].count(name) + 1}" if names.count(name) > 1 else name, model)
-        for i, (name, model) in enumerate(members)
-    ]
+        member._replace(name=f"{member.name}-{names[:i].count(member.name) + 1}")
+        if names.count(member.name) > 1 else member
+        for i, member in enumerate(members)
+    ]  # fmt: skip
 
 
 class CommitteeClassifier(CommitteeEstimator, Classifying):

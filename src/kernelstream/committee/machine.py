@@ -28,12 +28,19 @@ class CommitteeMachine:
         For the same task, rows and outputs; none has learned anything, or all have learned the same
         rows.
     mixing : Mixing
+    factors : sequence of float, default=None
+        What the scores of each member are multiplied with before they are mixed: those of least
+        squares on labels are small. None: one.
     n_threads : int, default=1
         How many members learn at the same time. It changes the speed, not the result.
     """
 
-    def __init__(self, members: Sequence[Machine], mixing: Mixing, n_threads: int = 1):
+    def __init__(
+        self, members: Sequence[Machine], mixing: Mixing, factors: Sequence[float] | None = None,
+        n_threads: int = 1,
+    ):  # fmt: skip
         self.members = list(members)
+        self.factors = np.ones(len(self.members)) if factors is None else np.array(factors, float)
         self.mixing = mixing
         self.mixing_state = mixing.new_state(len(self.members))
         self.n_threads = n_threads
@@ -108,7 +115,7 @@ class CommitteeMachine:
         result, start = [], 0
         for pieces in zip(*of_members, strict=True):
             rows = slice(start, start + len(pieces[0].loss))
-            scores = np.stack([piece.scores for piece in pieces])
+            scores = self._stacked([piece.scores for piece in pieces])
             mixed, loss = self.mixing.learn(self.mixing_state, scores, y[rows], weight[rows])
             margin = np.full(len(loss), self.margin)
             n_points = np.sum([piece.n_points for piece in pieces], axis=0)
@@ -117,6 +124,12 @@ class CommitteeMachine:
             )
             start = rows.stop
         return result
+
+    def _stacked(self, said: list[np.ndarray]) -> np.ndarray:
+        """The scores of all members, of shape (members, rows, outputs)."""
+        scores = np.stack(said)
+        scores *= self.factors[:, None, None]
+        return scores
 
     def _each(self, work: Any) -> list[Any]:
         """What `work` gives for each member, on several threads where that was asked for."""
@@ -137,12 +150,12 @@ class CommitteeMachine:
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
         """The mixed scores of every row, of shape (rows, outputs)."""
-        said = np.stack(self._each(lambda member: member.scores(X)))
+        said = self._stacked(self._each(lambda member: member.scores(X)))
         return self.mixing.mix(self.mixing_state, said)
 
     def score_row(self, X: Any) -> np.ndarray:
         """The mixed scores of a block of one row, of shape (outputs,)."""
-        said = np.stack([member.score_row(X)[None] for member in self.members])
+        said = self._stacked([member.score_row(X)[None] for member in self.members])
         return self.mixing.mix(self.mixing_state, said)[0]
 
     # --- all or nothing --------------------------------------------------------------------------
