@@ -29,7 +29,10 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
     for label, run in series["runs"].items():
         plot(left, series["row"], run["error"], run["line"], f"{label}: {run['settled']:.2f}")
     left.set(ylabel="squared error, mean of the last rows", yscale="log", xlabel="rows seen")
-    left.legend(frameon=False, fontsize=8)
+    left.set_ylim(0.4, None)  # room for the legend
+    left.set_yticks([0.5, 1, 2, 3, 5], ["0.5", "1", "2", "3", "5"])
+    left.set_yticks([], minor=True)
+    left.legend(frameon=False, fontsize=8, loc="lower left")
     steps = np.array(series["steps"])
     for j in reversed(range(steps.shape[1])):
         counts = j < series["n_relevant"]
