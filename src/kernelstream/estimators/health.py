@@ -1,7 +1,7 @@
 """Nothing fails silently: what a stream shows of a model that cannot learn it, one warning each.
 
-Everything here is looked at now and then, at row numbers that grow by a quarter, so that it costs
-next to nothing. It changes no model, and is not saved.
+Everything here is looked at now and then, at row numbers that grow by a third or so, so that it
+costs next to nothing. It changes no model, and is not saved.
 """
 
 import math
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernelstream.learner.machine import Machine
+from kernelstream.learner.rows import BadRow
 
 if TYPE_CHECKING:
     from kernelstream.estimators.base import Rows
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Health"]
 
-_FIRST, _GROWTH = 128, 1.25  # rows at which a stream is looked at
-_ROWS = 16  # that are predicted before they are learned, each time
+_FIRST, _GROWTH = 64, 1.3  # rows at which a stream is looked at
+_ROWS = 32  # that are predicted before they are learned, each time
 _TARGETS = 512  # of which the baseline is made
 _RECENT = 8  # so many times together must say that something is wrong
 _POINTS = 64  # among which kernel values are looked at
@@ -94,7 +95,10 @@ class Health:
         before = self._targets
         self._targets = y if before is None else np.concatenate([before, y])[-_TARGETS:]
         if before is not None:
-            scores = model.per_label(machine.scores(X))
+            try:
+                scores = model.per_label(machine.scores(X))
+            except BadRow:  # of which learning will tell
+                return
             losses, wins = model.worse_than_baseline(scores, y, before)
             self._losses, self._wins = self._losses + losses, self._wins + wins
 
