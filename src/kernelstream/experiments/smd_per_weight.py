@@ -110,7 +110,7 @@ def run(setting: Setting) -> Outcome:
         "The paper has no experiment of its own for section 2; this is the problem by which Sutton "
         "(1992), whom it builds on, showed what step sizes per weight are good for. Errors are "
         "means over the last two thirds of the stream.",
-        "Constant steps and forgetting are the best of a few in hindsight; AdaGrad has a rate of 1, "
+        "Constant steps and forgetting are the best of a few in hindsight; AdaGrad's rate of 1 is "
         "the better of two. Step sizes per weight are those of the preset, whose mu for regression "
         "was chosen on this problem too, with another seed: there mu from 0.003 to 0.1 gave errors "
         "from 1.2 to 1.6, and 0.3 gave 5.4.",
