@@ -103,6 +103,8 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
 
     def _rows(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
         """X (and y) as checked arrays, X as the machine keeps rows once there is one."""
+        if self._are_plain(X, y):
+            return X if isinstance(y, str) else (X, y)
         X, y, learned = unmasked(X), unmasked(y), self._learned
         checked = validate_data(
             self, X, y, reset=learned is None, dtype=[np.float64, np.float32], order="C",
@@ -114,6 +116,27 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         elif sparse.issparse(X):
             X = as_sparse_rows(X)
         return X if isinstance(y, str) else (X, checked[1])
+
+    def _are_plain(self, X: Any, y: Any) -> bool:
+        """Whether these are arrays as the machine takes them, in which nothing is wrong.
+
+        scikit-learn's checks, which find out what else they may be, take longer than a small block
+        takes to learn.
+        """
+        learned = self._learned
+        if learned is None or type(X) is not np.ndarray or "feature_names_in_" in self.__dict__:
+            return False
+        machine = learned.machine
+        if machine.is_sparse or X.dtype != machine.dtype or not X.flags.carray or X.ndim != 2:
+            return False
+        if X.shape[1] != machine.n_features or not X.shape[0] or not np.isfinite(X).all():
+            return False
+        if isinstance(y, str):
+            return True
+        is_column = type(y) is np.ndarray and y.ndim == 1 and len(y) == X.shape[0]
+        return is_column and y.dtype.kind in "biufU" and (
+            y.dtype.kind != "f" or bool(np.isfinite(y).all())
+        )  # fmt: skip
 
     def _new_machine(self, rows: Rows, whole_data: bool) -> Learner:
         """A machine that has learned nothing; `whole_data`: these are all rows there will be."""

@@ -133,6 +133,10 @@ class Labels:
 
     def including(self, y: np.ndarray) -> tuple["Labels", np.ndarray, list[int]]:
         """Labels extended by the new ones in y, y as numbers, and the rows where new ones begin."""
+        if len(y) == 1:  # most of the time of such a block would be spent below
+            code = self.code(y[0].item())
+            if code is not None:
+                return self, np.array([code]), []
         names, first, inverse = np.unique(y, return_index=True, return_inverse=True)
         position = np.array([self.index.get(name, -1) for name in names.tolist()], dtype=np.int64)
         new = np.flatnonzero(position < 0)
@@ -210,7 +214,8 @@ def as_block(name: Any) -> Any:
 
 def as_labels(y: Any) -> np.ndarray:
     """y as one label a row, or an error that says what it is instead."""
-    y = column_or_1d(as_written(y), warn=True)
+    if type(y) is not np.ndarray or y.ndim != 1:
+        y = column_or_1d(as_written(y), warn=True)
     if y.dtype.kind == "f":
         if not np.isfinite(y).all():
             raise ValueError("y contains NaN or infinity: leave these rows out.")
