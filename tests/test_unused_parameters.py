@@ -12,16 +12,17 @@ from kernelstream.step_sizes import Constant
 from kernelstream.updates import Dual, Unused
 
 _RANDOM = np.random.default_rng(0)
-X = _RANDOM.normal(size=(40, 3))
-TARGET = 3 * np.sin(2 * X[:, 0]) + 3 * X[:, 1] + 0.3 * _RANDOM.normal(size=40)
-WEIGHT = _RANDOM.uniform(0.2, 3, 40)
+N_ROWS = 70  # beyond the 64th, after which a dictionary is pruned
+X = _RANDOM.normal(size=(N_ROWS, 3))
+TARGET = 3 * np.sin(2 * X[:, 0]) + 3 * X[:, 1] + 0.3 * _RANDOM.normal(size=N_ROWS)
+WEIGHT = _RANDOM.uniform(0.2, 3, N_ROWS)
 QUERY = _RANDOM.normal(size=(15, 3))
 OTHERS = {
     "kernel": "laplacian", "gamma": 0.37, "margin": 0.37, "nu": 0.3, "step_size": 0.05,
     "budget": 5, "C": 0.3, "regularization": 0.3, "n_epochs": 3, "random_state": 0,
     "predictor": "averaged",
 }  # fmt: skip
-# so that 40 rows are enough to see a parameter's effect: boxes that bind, steps that are not huge
+# so that few rows are enough to see a parameter's effect: boxes that bind, steps that are not huge
 BASE = {
     "svrseq": {"C": 1.0, "margin": 0.1}, "adatron": {"C": 0.5}, "pegasos": {"regularization": 0.1},
     "lasvm": {"C": 0.5}, "ilk": {"C": 0.5}, "silk": {"C": 0.5},
@@ -137,7 +138,7 @@ def test_a_model_from_a_file_may_have_them(tmp_path, monkeypatch):
     old.save(tmp_path / "old.ks")
     loaded = ks.load(tmp_path / "old.ks")
     np.testing.assert_array_equal(loaded.predict(QUERY), old.predict(QUERY))
-    assert loaded.partial_fit(X, TARGET).n_seen_ == 80
+    assert loaded.partial_fit(X, TARGET).n_seen_ == 2 * N_ROWS
     with pytest.raises(ValueError, match="changes nothing"):
         loaded.fit(X, TARGET)
 

@@ -1,5 +1,7 @@
 """Dual updates over a dictionary: against matrices that hold every row, and in bad health."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ import kernelstream as ks
 from kernelstream import losses, margins, step_sizes
 from kernelstream.budgets import Independent
 from kernelstream.kernels import RBF, Homogenized, Linear, Polynomial
+from kernelstream.learner import tile_space
 from kernelstream.learner.dictionary import learn_dictionary
 from kernelstream.learner.machine import Machine, Parts
 from kernelstream.learner.reference import DictionaryReference
@@ -41,13 +44,11 @@ def compare_with_matrices(chosen, X, y, weight, n_outputs=1, tile_rows=64, compi
     """Scores on the way, points and coefficients, beside those of the reference."""
     reference = DictionaryReference(chosen, 2, n_outputs)
     scores = [reference.learn(*row) for row in zip(X, y, weight, strict=True)]
-    learner = Machine(chosen, 2, n_outputs, np.dtype(float))
+    learner = machine_for(chosen, n_outputs)
     if not compiled:
-        learner.scratch["learn"] = learn_dictionary.py_func
-    if n_outputs > 1:
-        learner.model = learner.model._replace(
-            loss=losses.find("classification", "hinge", False).rule
-        )
+        is_newton = chosen.update.is_second_order
+        learner.scratch["learn"] = (tile_space.learn_row if is_newton else learn_dictionary).py_func
+        learner.scratch["tile"] = tile_space.learn_space.py_func
     trail = learner.learn(X, y, weight, tile_rows=tile_rows)[0]
     size = max(1.0, np.abs(scores).max())
     np.testing.assert_allclose(trail.scores, scores, rtol=1e-6, atol=1e-7 * size)
@@ -59,19 +60,72 @@ def compare_with_matrices(chosen, X, y, weight, n_outputs=1, tile_rows=64, compi
     return learner, reference
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(
-    st.sampled_from(KERNELS), st.sampled_from(UPDATES), st.sampled_from([0.01, 0.2]),
-    st.sampled_from([None, 6]), st.sampled_from([0.0, 0.1, 1.0]), st.sampled_from([0.01, 1.0]),
-    st.sampled_from([1.0, 3.0]), st.sampled_from([1, 3]), st.sampled_from([1, 5, 64]),
-    st.integers(0, 10**6),
+    st.sampled_from(KERNELS), st.sampled_from(UPDATES[1:]), st.sampled_from([0.01, 0.2]),
+    st.sampled_from([None, 6]), st.sampled_from([0.0, 0.1, 1.0]), st.sampled_from([1.0, 3.0]),
+    st.sampled_from([1, 3]), st.sampled_from([1, 5, 64]), st.integers(0, 10**6),
 )  # fmt: skip
-def test_any_tile_matches_the_matrices(
-    kernel, update, tolerance, size, ridge, c, C, n_outputs, tile_rows, seed
+def test_any_tile_of_the_papers_rule_matches_the_matrices(
+    kernel, update, tolerance, size, ridge, C, n_outputs, tile_rows, seed
 ):
     X, y, weight = problem(40, seed, n_outputs)
-    chosen = parts(kernel, update, Independent(tolerance, size, ridge), c, C)
+    chosen = parts(kernel, update, Independent(tolerance, size, ridge), 0.01, C)
     compare_with_matrices(chosen, X, y, weight, n_outputs, tile_rows, compiled=False)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(KERNELS), st.sampled_from([0.01, 0.2]), st.sampled_from([None, 6, 20]),
+    st.sampled_from([0.0, 0.1, 1.0]), st.sampled_from([0.0, 0.01, 1.0]),
+    st.sampled_from([1.0, 0.99]), st.sampled_from([1.0, 2.0]), st.sampled_from([1.0, 3.0]),
+    st.sampled_from([1, 3]), st.sampled_from([3, 17, 64]), st.integers(0, 10**6),
+)  # fmt: skip
+def test_second_order_matches_the_matrices(
+    kernel, tolerance, size, ridge, c, forgetting, worth, C, n_outputs, tile_rows, seed
+):
+    """With joins, weights of zero, pruning (after the 64th row with a weight) and forgetting."""
+    X, y, weight = problem(95, seed, n_outputs)
+    update = Dual(forgetting=forgetting if c > 0 else 1.0)
+    budget = Independent(tolerance, size, ridge, worth if size else 1.0)
+    chosen = parts(kernel, update, budget, c, C)
+    compare_with_matrices(chosen, X, y, weight, n_outputs, tile_rows)
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from([None, 6, 20]), st.sampled_from([0.0, 0.1]), st.sampled_from([0.0, 0.01]),
+    st.sampled_from([1.0, 0.995]), st.sampled_from([1, 3]),
+    st.lists(st.integers(1, 90), min_size=1, max_size=12), st.integers(0, 10**6),
+)  # fmt: skip
+def test_any_split_into_blocks_gives_the_same_model(
+    size, ridge, c, forgetting, n_outputs, lengths, seed
+):
+    """Joins, pruning and forgetting included; also what is said before each row is learned."""
+    n_rows = 220
+    X, y, weight = problem(n_rows, seed, n_outputs)
+    update = Dual(forgetting=forgetting if c > 0 else 1.0)
+    chosen = parts(RBF(0.5), update, Independent(0.05, size, ridge), c)
+    cuts = [0, *(cut for cut in np.cumsum(lengths) if cut < n_rows), n_rows]
+    found = []
+    for splits in ([0, n_rows], cuts):
+        learner = machine_for(chosen, n_outputs)
+        said = [
+            learner.learn(X[a:b], y[a:b], weight[a:b])[0].scores
+            for a, b in itertools.pairwise(splits)
+        ]
+        found.append((np.vstack(said), learner.scores(X), learner.variances(X)))
+    for whole, pieces in zip(*found, strict=True):
+        np.testing.assert_allclose(pieces, whole, rtol=1e-9, atol=1e-9 * np.abs(whole).max())
+
+
+def machine_for(chosen, n_outputs):
+    learner = Machine(chosen, 2, n_outputs, np.dtype(float))
+    if n_outputs > 1:
+        learner.model = learner.model._replace(
+            loss=losses.find("classification", "hinge", False).rule
+        )
+    return learner
 
 
 @pytest.mark.parametrize("ridge", [0.0, 0.05, 1.0])
@@ -81,7 +135,8 @@ def test_compiled_code_matches_the_matrices_with_any_ridge(update, size, ridge):
     X, y, weight = problem(150, 0)
     chosen = parts(KERNELS[1], update, Independent(0.01, size, ridge))
     learner, _ = compare_with_matrices(chosen, X, y, weight)
-    assert learner.n_points == size or size is None
+    if size is not None and not update.is_second_order:
+        assert learner.n_points == size
 
 
 @pytest.mark.parametrize("update", UPDATES, ids=str)
@@ -154,7 +209,7 @@ def test_a_full_dictionary_moves_with_the_stream():
     found = {}
     for preset in ("sog-svr", "sog-svr-paper"):
         model = ks.make(preset, "regressor", gamma=0.5, budget=budget).partial_fit(X, y)
-        assert model.n_support_ == 12
+        assert 12 <= model.n_support_ < 12 + 64
         found[preset] = np.mean((model.predict(X[-500:]) - y[-500:]) ** 2)
         assert inverse_is_sound(model)
     assert found["sog-svr"] < 0.05 < found["sog-svr-paper"]
@@ -163,17 +218,16 @@ def test_a_full_dictionary_moves_with_the_stream():
 
 
 @pytest.mark.parametrize("c", [0.0, 0.01])
-def test_swapping_does_not_depend_on_tiles(c):
+def test_pruning_does_not_depend_on_tiles(c):
     X, y, _ = problem(400, 1)
     found = []
     for tile_rows in (1, 7, 256):
         learner = Machine(
             parts(RBF(1.0), Dual(), Independent(0.01, size=10), c), 2, 1, np.dtype(float)
         )
-        learner.scratch["learn"] = learn_dictionary.py_func
         learner.learn(X, y, np.ones(400), tile_rows=tile_rows)
         found.append(learner.scores(X))
-        assert learner.n_points == 10
+        assert 10 <= learner.n_points <= 10 + 400 % 64
     for scores in found[1:]:
         np.testing.assert_allclose(scores, found[0], rtol=1e-6, atol=1e-7)
 
@@ -331,7 +385,7 @@ def test_rows_without_a_scale_do_not_fill_the_memory():
     """Every row is independent; a full dictionary goes on by replacing points."""
     X, y = unscaled(700)
     model = regressor().partial_fit(X, y)
-    assert model.n_support_ == 512
+    assert 512 <= model.n_support_ <= 512 + 700 % 64
     newest = {tuple(x) for x in X[512:]}
     assert sum(tuple(x) in newest for x in model.support_vectors_) > 20
     assert inverse_is_sound(model)

@@ -85,6 +85,7 @@ class Budget(Part):
     projects = False  # what goes is projected on what stays, or merged: old coefficients change
     expires = False  # points go without another's coming
     is_folded = False  # no points: rows are added to a weight for each explicit feature
+    worth = 1.0  # how many times as much as the cheapest point a new one must be worth
 
     def limit(self) -> int | None:
         """The most points a model may hold; None where there is no limit."""

@@ -21,10 +21,13 @@ class Independent(ProjectingBudget):
         nu in the paper. Zero keeps every point that rounding can tell from the others.
     size : int or None, default=None
         The most points. A full dictionary gives up the point whose projection on the others
-        changes f least, as `LeastLoss` does.
+        changes f least, as `LeastLoss` does. (With `Dual`, after every 64th row.)
     ridge : float, default=0.0
         gamma in the paper: keeps combinations small where points nearly depend on each other.
         ``||f||^2`` and ``<f, v>`` are then approximate.
+    worth : float, default=1.0
+        How many times as much as the cheapest point of a full dictionary a new point must be worth
+        to take its place. More than one makes the points change less often.
 
     References
     ----------
@@ -42,17 +45,27 @@ class Independent(ProjectingBudget):
 
     is_dictionary = True
 
-    def __init__(self, tolerance: float = 0.01, size: int | None = None, ridge: float = 0.0):
+    def __init__(
+        self, tolerance: float = 0.01, size: int | None = None, ridge: float = 0.0,
+        worth: float = 1.0,
+    ):  # fmt: skip
         self.tolerance = tolerance
         self.size = size  # type: ignore[assignment]
         self.ridge = ridge
+        self.worth = worth
         self.check()
 
     def check(self) -> None:
         number("tolerance", self.tolerance, at_least=0)
         number("ridge", self.ridge, at_least=0)
+        number("worth", self.worth, at_least=1)
         if self.size is not None:
             integer_at_least("budget", self.size, 1)
+        elif self.worth != 1:
+            raise ValueError(
+                f"worth={self.worth!r} is about the places of a full dictionary: give it a size, "
+                "or leave worth out."
+            )
 
     def limit(self) -> int | None:
         return None if self.size is None else int(self.size)
@@ -60,4 +73,6 @@ class Independent(ProjectingBudget):
     def to_rule(self) -> LeastLossRule:
         self.check()
         size = NO_LIMIT if self.size is None else int(self.size)
-        return LeastLossRule(size, float(self.tolerance), False, float(self.ridge))
+        return LeastLossRule(
+            size, float(self.tolerance), False, float(self.ridge), float(self.worth)
+        )  # fmt: skip

@@ -43,4 +43,4 @@ class LeastLoss(ProjectingBudget):
 
     def to_rule(self) -> LeastLossRule:
         self.check()
-        return LeastLossRule(int(self.size), float(self.tolerance), True, 0.0)
+        return LeastLossRule(int(self.size), float(self.tolerance), True, 0.0, 1.0)

@@ -155,6 +155,7 @@ class LeastLossRule(NamedTuple):
     tolerance: float
     relative: bool  # whether the tolerance is a share of k(x, x)
     ridge: float
+    worth: float  # how many times as much as the cheapest point a new one must be worth
 
     def most_dependent(self, k_xx):
         """The squared distance from the span of the points at which a point joins them."""
@@ -207,7 +208,7 @@ class LeastLossRule(NamedTuple):
                 if not self.is_close(inverse[j, j] + u[j] * u[j] / delta, budget_state.gram[j, j]):
                     weights[j] = np.inf
         slot = smallest(weights, n)
-        if norm2_of(point.alpha) * delta < weights[slot] * (1.0 - SLACK):
+        if norm2_of(point.alpha) * delta < self.worth * weights[slot] * (1.0 - SLACK):
             return Projecting(IS_PROJECTED, -1, u, delta)
         # column of the slot in the inverse with the new point, whose own entry is last
         u_slot = u[slot] / delta

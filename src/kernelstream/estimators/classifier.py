@@ -24,6 +24,7 @@ from kernelstream.estimators.single import KernelEstimator
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
+from kernelstream.updates import as_update
 
 __all__ = ["Classifying", "KernelClassifier"]
 
@@ -219,7 +220,11 @@ class Classifying(ClassifierMixin, Saveable):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes (22), with ``loss="log_loss"``.
+        """Probabilities of the classes.
+
+        With ``loss="log_loss"`` those of the model (22). A second-order learner fits the labels by
+        least squares, and knows how certain its scores are: then a class is as probable as it is
+        that its score is the highest.
 
         Parameters
         ----------
@@ -229,11 +234,15 @@ class Classifying(ClassifierMixin, Saveable):
         -------
         ndarray of shape (n_samples, n_classes)
         """
-        scores, labels = self._scores(X)
+        scores, labels = self._log_odds(X)
         if labels.single_output:
             scores = np.column_stack([np.zeros(len(scores)), scores])
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return scores / scores.sum(axis=1, keepdims=True)
+
+    def _log_odds(self, X: Any) -> tuple[np.ndarray, Labels]:
+        """Numbers whose softmax are the probabilities, and the labels they belong to."""
+        return self._scores(X)
 
     def label_scores(self, X: Any) -> np.ndarray:
         """The scores of rows, one for every label; of two declared labels, that of the second.
@@ -537,6 +546,21 @@ class KernelClassifier(Classifying, KernelEstimator):
 
     def no_probabilities(self) -> str | None:
         """Why there is no `predict_proba`, if so."""
-        if self.loss == "log_loss":
+        if self.loss == "log_loss" or as_update(self.update).is_second_order:
             return None
-        return f"predict_proba is not available with loss={self.loss!r}: use loss='log_loss'."
+        return (
+            f"predict_proba is not available with loss={self.loss!r}: use loss='log_loss', or "
+            "ks.make('sog-svc', 'classifier')."
+        )
+
+    def _log_odds(self, X: Any) -> tuple[np.ndarray, Labels]:
+        if not as_update(self.update).is_second_order:
+            return super()._log_odds(X)
+        scores, variances, learned = self._read_variances(X)
+        assert learned.labels is not None
+        # With the standard deviation s of every score, that one is higher than another by chance
+        # is nearly logistic in 2 / sqrt(pi) times their difference over s; that a single one is
+        # above zero, in sqrt(2) as much.
+        scale = (math.sqrt(2.0) if learned.labels.single_output else 1.0) * 2.0 / math.sqrt(math.pi)
+        std = np.sqrt(variances + learned.machine.noise_variance)
+        return scale * scores / std[:, None], learned.labels

@@ -178,7 +178,7 @@ def machine_from_arrays(
     parts = parts_of(model, resolved, single_output, sparse)
     n_features = integer_at_least("n_features", header["n_features"], 1)
     n_slots, limit = slots_of(parts, n_features, header["n_slots"])
-    _check_slots(header["n_slots"], limit, int(arrays["expansion.n_points"][0]))
+    _check_slots(header["n_slots"], parts, limit, int(arrays["expansion.n_points"][0]))
     machine = Machine(
         parts, n_features, header["n_outputs"], np.dtype(header["dtype"]), sparse, max_bytes,
         n_slots=n_slots,
@@ -187,14 +187,20 @@ def machine_from_arrays(
         format_1.fill(machine, arrays)
     else:
         machine.fill(arrays)
+    if limit is not None and n_slots < limit:
+        machine.resize_slots(limit)
     return machine
 
 
-def _check_slots(n_slots: Any, limit: int | None, n_points: int) -> None:
-    """Refuse a number of slots to which learning could not have led."""
+def _check_slots(n_slots: Any, parts: Any, limit: int | None, n_points: int) -> None:
+    """Refuse a number of slots to which learning could not have led.
+
+    Older files had no room for points beyond the limit of the budget.
+    """
     integer_at_least("n_slots", n_slots, 1)
     least = first_slots(limit, n_points)
-    if not least <= n_slots <= (4 * (least + STAGED_ROWS) if limit is None else least):
+    most = 4 * (least + STAGED_ROWS) if limit is None else least
+    if not (least <= n_slots <= most or (limit is not None and n_slots == parts.budget.limit())):
         raise FileError(f"the file claims room for {n_slots} points.")
 
 

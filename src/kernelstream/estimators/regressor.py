@@ -225,3 +225,35 @@ class KernelRegressor(Regressing, KernelEstimator):
         if np.sum(own**2) <= np.sum(constant**2):
             return 0.0, float(len(y))
         return float((own > constant).sum()), float((own < constant).sum())
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The predicted number of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to say how certain that is. This needs a second-order learner, such as
+            `ks.make("sog-svr", "regressor")`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The predictions; with `return_std` a pair of these and of the standard deviations that y
+            has around them: by what f is not known there, and by the noise of the rows so far.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelstream as ks
+        >>> X = np.random.default_rng(0).uniform(-3, 3, size=(500, 1))
+        >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=500)
+        >>> model = ks.make("sog-svr", "regressor").partial_fit(X, y)
+        >>> mean, std = model.predict([[0.0], [6.0]], return_std=True)
+        >>> bool(0.09 < std[0] < 0.13 and std[1] > 0.3)
+        True
+        """
+        if not return_std:
+            return self.outputs(X)[:, 0]
+        scores, variances, learned = self._read_variances(X)
+        return scores[:, 0], np.sqrt(variances + learned.machine.noise_variance)

@@ -126,7 +126,7 @@ class Fleet:
         self._prototype = presets.make(preset, task, **params)
         if self._prototype.budget == "auto":  # the models of a fleet keep points
             self._prototype.set_params(budget=DEFAULT_SIZE)
-        if as_update(self._prototype.update).loop == "dictionary":
+        if as_update(self._prototype.update).loop in ("dictionary", "second_order"):
             raise ValueError(
                 f"preset={preset!r} fits a dictionary, which a fleet cannot: choose another preset."
             )

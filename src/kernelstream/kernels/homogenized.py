@@ -1,5 +1,6 @@
 """A kernel with an intercept in it."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +108,15 @@ class Homogenized(Kernel):
     def block(self, P, X, p, x, out):
         self.kernel.block(P, X, p, x, out)
         out += self.offset**2
+
+    def prepared(self, dtype: Any) -> Callable[..., None]:
+        write, constant = self.kernel.prepared(dtype), self.offset**2
+
+        def block(P, X, p, x, out):
+            write(P, X, p, x, out)
+            out += constant
+
+        return block
 
     def diagonal(self, x):
         diagonal = self.kernel.diagonal(x)

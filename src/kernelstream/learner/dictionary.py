@@ -1,9 +1,8 @@
-"""The loop for dual updates: every row moves all coefficients, over a dictionary of points.
+"""The loop for the paper's dual updates: every row moves all coefficients, over a dictionary.
 
-Row t is a combination a_t of the dictionary's points; f at a row is ``a . values``, where values
-are f at the points. So Newton's direction works on those, and on P, their covariance; coefficients
-are needed only when it is done. What differs between directions is in `kernelstream.updates.dual`.
-Numbers in parentheses are equations of the SOG-SVR paper (2002).
+Row t is a combination a_t of the dictionary's points. The steps are in `kernelstream.updates.dual`.
+Numbers in parentheses are equations of the SOG-SVR paper (2002). (Newton's direction, which goes to
+the minimum at once, has a loop of its own: `kernelstream.learner.second_order`.)
 
 The same arguments as `learn.learn_tile`, and the same promise: it is the sequential algorithm, and
 a refused row has changed nothing.
@@ -19,7 +18,6 @@ from numba.extending import register_jitable
 from kernelstream.budgets.projection import grow_inverse, refine, remainder
 from kernelstream.compiled import compiled
 from kernelstream.learner.learn import LARGEST_NORM2
-from kernelstream.parts import SLACK
 
 __all__ = ["learn_dictionary", "new_dictionary_work"]
 
@@ -80,8 +78,7 @@ def learn_dictionary(model, state, tile, trail, work, writer):
     """
     tile.changes.mark_all()
     expansion, budget, dual, update = state.expansion, state.budget, state.update, model.update
-    n_rows, n = tile.raw.shape[1], expansion.n_points[0]
-    c, ridge, newton = model.regularization, model.budget.ridge, model.update.is_newton()
+    n_rows, n, ridge = tile.raw.shape[1], expansion.n_points[0], model.budget.ridge
     coordinates, scores, target = work.coordinates, work.scores, work.target
     share, gain, product, memory = work.share, work.gain, work.product, work.memory
     done = n_rows
@@ -89,71 +86,55 @@ def learn_dictionary(model, state, tile, trail, work, writer):
     for i in range(n_rows):
         n = expansion.n_points[0]
         a, k_xx = coordinates[i], np.float64(tile.k[tile.n_points + i, i])
-        read(model, state, tile, trail, i, a, scores, target)
+        read(model, state, tile, trail, i, scores, target)
         weight = tile.weight[i]  # which the paper's rule takes as so many rows at once
-        if newton:
-            weight *= model.loss_weight
         if weight == 0.0:
             continue
         most = model.budget.most_dependent(k_xx)
-        if not is_sound(target, scores, k_xx, most, weight, c, newton):
+        if not is_sound(target, scores, k_xx, most, weight, 0.0, False):
             done = i
             break
 
-        may_join = n < model.budget.size or newton
+        may_join = n < model.budget.size
         joins = may_join and remainder(tile.k, i, n, a, k_xx, ridge) > most  # (3.10)
         if joins and refine(budget, tile.k, i, n, a, k_xx, ridge):
             joins = remainder(tile.k, i, n, a, k_xx, ridge) > most
         else:
             joins = False
+        slot = -1
         # P a; P itself loses share gain^T, which is done on the way to the next row's P a
         a_p_a = shrink_and_multiply(dual.covariance, n, share, gain, a, product)
         noise = max(1.0 / weight, SMALLEST_NOISE * largest_variance(dual.covariance, n, a))
-        slot = n if joins else -1
-        if slot == model.budget.size:
-            delta = distance2(tile.k, i, n, a, k_xx + ridge)
-            slot = cheapest(budget, dual, n, a, noise + a_p_a, target, delta, c)
-            if slot >= 0:
-                forget(budget, dual, coordinates, i, n, slot)
-        if slot >= 0:
+        if joins:
+            slot = n
             share[: n + 1] = 0.0  # which P has lost
             gain[: n + 1] = 0.0
-            join(update, expansion, budget, dual, tile, coordinates, i, slot, k_xx + ridge, c)
-            model.budget.refresh(budget, expansion.n_points[0], slot == n)
+            join(update, expansion, budget, dual, tile, coordinates, i, slot, k_xx + ridge)
+            model.budget.refresh(budget, expansion.n_points[0], True)
             n = expansion.n_points[0]
-        expansion.n_seen[0] += 1
-        trail.slot[i] = slot
-        trail.n_points[i] = n
-
-        if slot >= 0 and fresh_is_exact(c, newton):
-            dual.covariance[slot, slot] = 1.0 / weight
-            if newton:
-                for k in range(target.shape[0]):
-                    dual.values[k, slot] = target[k]
+            dual.covariance[slot, slot] = 1.0 / weight  # nothing but its own row tells of it
         else:
-            if slot >= 0:
-                a_p_a = shrink_and_multiply(dual.covariance, n, share, gain, a, product)
             for m in range(n):
                 gain[m] = product[m]
                 share[m] = product[m] / (noise + a_p_a)
+        expansion.n_seen[0] += 1
+        trail.slot[i] = slot
+        trail.n_points[i] = n
         row = TargetRow(target, weight, k_xx)
-        update.learn_targets(
-            model, state, row, a, n, slot, share, gain, a_p_a / noise, memory, work.both
-        )
+        update.learn_targets(state, row, a, n, slot, share, gain, memory, work.both)
     n = expansion.n_points[0]
     shrink_and_multiply(dual.covariance, n, share, gain, share, product)
-    update.settle(expansion, budget.inverse, dual)
     writer.write_points(expansion, tile, trail, done)
     return done
 
 
 @register_jitable(forceinline=True)  # to pass all these arrays takes long
-def read(model, state, tile, trail, i, a, scores, target):
+def read(model, state, tile, trail, i, scores, target):
     """What the model says of row i, and what it should say."""
     expansion, epsilon = state.expansion, state.margin.epsilon[0]
     n, n_outputs = expansion.n_points[0], scores.shape[0]
     for k in range(n_outputs):
-        scores[k] = model.update.score_of_row(state.update, expansion, tile, i, k, a, n)
+        scores[k] = model.update.score_of_row(expansion, tile, i, k, n)
         target[k] = tile.y[i]
         if n_outputs > 1:  # one output per label: one for its own, zero for the others
             target[k] = 1.0 if int(tile.y[i]) == k else 0.0
@@ -179,7 +160,7 @@ def is_sound(target, scores, k_xx, most, weight, c, newton):
     # of a score as a part of ||f||, and of a coefficient, for which there is this much of a point
     sound = sound and size * max(1.0, math.sqrt(max(k_xx, 0.0))) <= LARGEST_SIZE
     sound = sound and size <= LARGEST_SIZE * max(most, 1.0 if k_xx <= most else 0.0)
-    if fresh_is_exact(c, newton):  # the variance of a new point is 1 / weight
+    if c == 0.0:  # nothing but its own row tells of a new point: its variance is 1 / weight
         return sound and weight * LARGEST_COUNT >= 1.0
     return sound and k_xx <= c * LARGEST_NORM2  # and here up to k(x, x) / c
 
@@ -228,68 +209,8 @@ def distance2(k, i, n, a, k_xx):
 
 
 @register_jitable
-def fresh_is_exact(c, newton):
-    """Whether nothing but its own row tells of a new point's value."""
-    return c == 0.0 or not newton
-
-
-@register_jitable
-def cheapest(budget, dual, n, a, variance, target, left, c):
-    """The point whose loss changes f least, or -1 where that is the new one.
-
-    It costs beta_j^2 / (K^-1)_jj to lose a point; `left` is the squared distance of the new one
-    from the others, `variance` what they leave open of its target.
-    """
-    inverse, values = budget.inverse, dual.values
-    best, least = -1, 0.0
-    # what the new point's coefficient would be: it takes up the share of the error that its own
-    # freedom, left / c, has in the whole uncertainty
-    for k in range(values.shape[0]):
-        error = target[k]
-        for m in range(n):
-            error -= a[m] * values[k, m]
-        if c > 0.0:
-            error *= left / (c * variance + left)
-        least += error * error / left
-    for j in range(n):
-        cost = 0.0
-        for k in range(values.shape[0]):
-            beta = 0.0
-            for m in range(n):
-                beta += inverse[j, m] * values[k, m]
-            cost += beta * beta / inverse[j, j]
-        if cost < least * (1.0 - SLACK):
-            best, least = j, cost
-    return best
-
-
-@compiled
-def forget(budget, dual, coordinates, i, n, slot):
-    """Take a point out: rows are combinations of the others, and P loses its line."""
-    inverse = budget.inverse
-    pivot = inverse[slot, slot]
-    for row in range(i, coordinates.shape[0]):
-        share = coordinates[row, slot]
-        for m in range(n):
-            coordinates[row, m] -= share * inverse[m, slot] / pivot
-        coordinates[row, slot] = 0.0
-    for m in range(n):
-        if m != slot:
-            share = inverse[m, slot] / pivot
-            for j in range(n):
-                if j != slot:
-                    inverse[m, j] -= share * inverse[slot, j]
-    for m in range(n):
-        inverse[m, slot] = 0.0
-        inverse[slot, m] = 0.0
-        dual.covariance[m, slot] = 0.0
-        dual.covariance[slot, m] = 0.0
-    dual.values[:, slot] = 0.0
-
-
-@register_jitable
-def join(update, expansion, budget, dual, tile, coordinates, i, slot, delta, c):
-    """Make row i the point in `slot`, which is empty or new: K^-1, P, f at it, coordinates."""
+def join(update, expansion, budget, dual, tile, coordinates, i, slot, delta):
+    """Make row i the point in `slot`, which is new: K^-1, P, f at it, coordinates."""
     line, n = tile.n_points + i, max(expansion.n_points[0], slot + 1)
     a = coordinates[i]
     a[slot] = 0.0
@@ -305,23 +226,10 @@ def join(update, expansion, budget, dual, tile, coordinates, i, slot, delta, c):
             gram[slot, m] = tile.k[m, i]
             # f(x) = k . beta, as far as the others tell
             for k in range(dual.values.shape[0]):
-                update.add_to_value(dual, expansion, tile, i, k, a, m, slot)
+                update.add_to_value(dual, expansion, tile, i, k, m, slot)
     gram[slot, slot] = tile.k[line, i]
-    if update.is_newton() and c > 0.0:  # give or take delta / c
-        a_p_a = 0.0
-        for m in range(n):
-            if m != slot:
-                total = 0.0
-                for j in range(n):
-                    total += a[j] * covariance[j, m]
-                covariance[slot, m] = total
-                a_p_a += a[m] * total
-        for m in range(n):
-            covariance[m, slot] = covariance[slot, m]
-        covariance[slot, slot] = a_p_a + delta / c
-    else:  # A^T A gets a one
-        covariance[slot, slot] = 1.0
-        expansion.coef[:, :, slot] = 0.0
+    covariance[slot, slot] = 1.0  # A^T A gets a one
+    expansion.coef[:, :, slot] = 0.0
     for j in range(i + 1, coordinates.shape[0]):
         rest = np.float64(tile.k[line, j])
         for m in range(n):

@@ -13,6 +13,7 @@ from kernelstream.learner.dictionary import learn_dictionary, new_dictionary_wor
 from kernelstream.learner.lasvm import finish_active, fit_lasvm, learn_active
 from kernelstream.learner.learn import Trail, learn_tile
 from kernelstream.learner.least_squares import learn_least_squares, new_least_squares_work
+from kernelstream.learner.second_order import learn_by_tiles
 from kernelstream.learner.sequential import fit_adatron, fit_sequential
 from kernelstream.learner.vector import VectorTile, learn_vector, new_vector_work, rows_of
 
@@ -47,7 +48,7 @@ def learn_expansion(
 def learn_by_dictionary(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
-    """The loop over a dictionary, which needs no scores beforehand."""
+    """The paper's loop over a dictionary, which needs no scores beforehand."""
     store, state, n = machine.store, machine.loop_state(), machine.n_points
     values = machine.kernel_tile(X, x, weight)
     raw = store.memory.lend("raw", (1, X.shape[0], machine.n_outputs))
@@ -93,6 +94,7 @@ def features_of(machine: "Machine", X: Any, x: np.ndarray, weight: np.ndarray) -
 LOOPS: dict[str, Any] = {
     "expansion": learn_expansion,
     "dictionary": learn_by_dictionary,
+    "second_order": learn_by_tiles,
     "active": learn_active,
     "vector": learn_by_weight,
     "rls": learn_by_least_squares,

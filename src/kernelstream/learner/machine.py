@@ -15,6 +15,7 @@ from scipy import sparse
 from kernelstream.compiled import as_argument, entry_point
 from kernelstream.expansion import AllChanges, scoring
 from kernelstream.kernels import Kernel
+from kernelstream.learner import second_order
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
 from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS, TILE_ROWS
@@ -337,7 +338,9 @@ class Machine:
         room = self.n_points < self.n_slots or self.limit is not None
         is_ready = "learn" in self.scratch and self.store.writes_in_loop
         is_scaled = self.parts.scaling.is_scaled or self.parts.target_scaling.is_scaled
-        return room and is_ready and not self.parts.update.finishes and not is_scaled
+        is_due = self.parts.update.tile_rows(self.n_seen) == 1  # something, after this row
+        changes_more = is_scaled or is_due or self.parts.update.finishes
+        return room and is_ready and not changes_more
 
     def fit(self, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any) -> tuple[int, float]:
         """Fit a machine that has learned nothing by a solver that revisits its rows.
@@ -364,6 +367,9 @@ class Machine:
         return X if sparse.issparse(X) else as_argument(X, self.dtype)
 
     def _tile_rows(self) -> int:
+        until_due = self.parts.update.tile_rows(self.n_seen)
+        if until_due is not None:
+            return until_due
         # With many outputs the scores of a tile should still fit into the processor's cache.
         rows = TILE_ROWS.get(self.parts.loop) or self.store.tile_rows(self.n_points)
         return max(32, min(rows, _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
@@ -498,6 +504,38 @@ class Machine:
             rows = slice(start, start + _PREDICT_ROWS)
             result[rows] = read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
         return unscaled_scores(self, result)
+
+    def variances(self, X: Any) -> np.ndarray:
+        """The variance of f at every row, of shape (rows,), where the update knows it.
+
+        The same for all outputs. Raises a `ValueError` where nothing was learned yet.
+        """
+        result, X = np.empty(X.shape[0]), scaled(self, X)
+        x, n = self.kernel.row_cache(X), self.n_points
+        refuse_large(self.kernel, self.dtype, X, x)
+        diagonal = self.kernel.diagonal(x)
+        for start in range(0, X.shape[0], _PREDICT_ROWS):
+            rows = slice(start, start + _PREDICT_ROWS)
+            piece = X[rows]
+            if diagonal is None:
+                own = np.empty((piece.shape[0], piece.shape[0]), self.dtype)
+                self.kernel.block(piece, piece, x[rows], x[rows], own)
+                k_xx = own.diagonal()
+            else:
+                k_xx = np.broadcast_to(diagonal, (X.shape[0],))[rows]
+            block = self.store.basis(n, piece, x[rows])
+            result[rows] = second_order.variances(self, block, k_xx)
+        return result * self._target_unit() ** 2
+
+    @property
+    def noise_variance(self) -> float:
+        """The variance of the noise of a row of weight one, where the update knows it."""
+        return second_order.unit_of(self) / self.model.loss_weight * self._target_unit() ** 2
+
+    def _target_unit(self) -> float:
+        if not self.parts.target_scaling.is_scaled:
+            return 1.0
+        return float(self.target_scaling.unit_of(self.state.target_scaling)[1])
 
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""

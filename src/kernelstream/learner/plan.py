@@ -19,6 +19,7 @@ __all__ = [
     "declaration_of",
     "first_slots",
     "keeps_nonzeros",
+    "most_points",
     "most_touched_of",
     "refuse_beyond",
     "rules_of",
@@ -109,8 +110,14 @@ def declaration_of(
     )
 
 
+def most_points(parts: Parts) -> int | None:
+    """The most points that there can be at any time; None where there is no limit."""
+    limit = parts.budget.limit()
+    return None if limit is None else int(limit) + int(parts.update.spare_slots(parts.budget))
+
+
 def first_slots(limit: int | None, n_points: int = 0) -> int:
-    """How many points a model has room for as it begins with n points; `limit` is its budget's."""
+    """How many points a model has room for as it begins with n points; `limit` is the most."""
     if limit is not None:
         return limit
     return _FIRST_SLOTS if n_points <= _FIRST_SLOTS else max(n_points, 2 * _FIRST_SLOTS)
@@ -122,7 +129,7 @@ def slots_of(parts: Parts, n_features: int, n_slots: int | None) -> tuple[int, i
         n_explicit = int(parts.kernel.n_explicit(n_features))
         parts.update.check_size(n_explicit)
         return n_explicit, n_explicit
-    limit = parts.budget.limit()
+    limit = most_points(parts)
     return first_slots(limit) if n_slots is None else n_slots, limit
 
 

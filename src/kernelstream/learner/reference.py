@@ -5,7 +5,6 @@ no tiles, no scaled coefficients, no rules. Numbers are equations of the SVMD pa
 the comments (a)-(e) are the steps of its algorithm 2.
 """
 
-import copy
 import math
 from typing import Any
 
@@ -542,6 +541,7 @@ class DictionaryReference:
         # product with the mean: the prior, and what points told that are gone
         self.known = np.zeros((0, 0))
         self.known_mean = np.zeros((0, n_outputs))
+        self.n_seen = 0
 
     def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
         """Learn one row; return its scores before that."""
@@ -556,18 +556,17 @@ class DictionaryReference:
         a = self._combination(k)
         delta = k_xx - (k + budget.ridge * a) @ a  # (3.10)
         n = len(self.points)
-        place = n if delta > max(budget.tolerance, 1e-7 * k_xx) else -1
-        if place == budget.size:
-            place = self._cheapest(x, target, weight) if newton else -1
-            if place >= 0:
-                self._forget(place)
-        if place >= 0:
-            self.join(x, place)
-            a = np.eye(len(self.points))[place]
+        joins = delta > max(budget.tolerance, 1e-7 * k_xx) and (newton or n != budget.size)
+        if joins:
+            self.join(x)
+            a = np.eye(len(self.points))[n]
         self.add(a, target, weight)
+        self.n_seen += 1
         if newton:
+            if self.n_seen % 64 == 0:
+                self._maintain()
             self.newton()
-        elif n == 0 and place == 0:
+        elif n == 0 and joins:
             self._begin(target / k_xx)
         else:
             self._gradient()
@@ -587,19 +586,18 @@ class DictionaryReference:
     def _combination(self, k: np.ndarray) -> np.ndarray:
         return np.linalg.solve(self.regular(), k) if len(k) else k  # (3.9)
 
-    def join(self, x: np.ndarray, place: int) -> None:
+    def join(self, x: np.ndarray) -> None:
         """A new point. Given the others, f there is a . values, give or take delta / c."""
         k, k_xx = self._kernel_values(x)
         a = self._combination(k)
         delta = k_xx + self.parts.budget.ridge - k @ a
-        self.points = np.insert(self.points, place, x, axis=0)
-        self.A = np.insert(self.A, place, 0, axis=1)
+        self.points = np.vstack([self.points, x])
+        self.A = np.pad(self.A, ((0, 0), (0, 1)))
         self.beta, self.star, self.plain, self.known_mean = (
-            np.insert(v, place, 0, axis=0)
-            for v in (self.beta, self.star, self.plain, self.known_mean)
+            np.pad(v, ((0, 1), (0, 0))) for v in (self.beta, self.star, self.plain, self.known_mean)
         )
-        self.known = np.insert(np.insert(self.known, place, 0, axis=0), place, 0, axis=1)
-        off = np.insert(-a, place, 1)
+        self.known = np.pad(self.known, (0, 1))
+        off = np.append(-a, 1)
         self.known += self.parts.regularization / delta * np.outer(off, off)  # at last c K^-1
 
     def add(self, a: np.ndarray, target: np.ndarray, weight: float) -> None:
@@ -611,28 +609,51 @@ class DictionaryReference:
         weighted = self.A.T * self.weights
         return self.known + weighted @ self.A, self.known_mean + weighted @ self.y
 
-    def _forget(self, goes: int) -> None:
-        """Take a point out: its value is integrated out of all that is known."""
-        known, mean = self._all_known()
-        share = known[:, goes] / known[goes, goes]
-        known, mean = known - np.outer(share, known[goes]), mean - np.outer(share, mean[goes])
-        self.known = np.delete(np.delete(known, goes, axis=0), goes, axis=1)
-        self.known_mean = np.delete(mean, goes, axis=0)
-        self.points, self.beta, self.star, self.plain = (
-            np.delete(v, goes, axis=0) for v in (self.points, self.beta, self.star, self.plain)
-        )
+    def _maintain(self) -> None:
+        """What happens after every 64th row: prune the dictionary, and go back to the prior."""
+        size, keep = self.parts.budget.size, self.parts.update.forgetting**64
+        if size is not None and len(self.points) > size:
+            self._prune(size)
+        if keep < 1:
+            K, (known, mean) = self.regular(), self._all_known()
+            covariance = keep * np.linalg.inv(known)
+            covariance += (1 - keep) * K / self.parts.regularization
+            values = math.sqrt(keep) * np.linalg.solve(known, mean)
+            self._know_only(np.linalg.inv(covariance), np.linalg.solve(covariance, values))
+
+    def _know_only(self, known: np.ndarray, mean: np.ndarray) -> None:
+        """All that is known of f at the points, in place of the rows."""
+        self.known, self.known_mean = known, mean
         self.A, self.y = np.zeros((0, len(self.points))), self.y[:0]
         self.weights = self.weights[:0]
 
-    def _cheapest(self, x: np.ndarray, target: np.ndarray, weight: float) -> int:
-        """The point whose loss changes f least, or -1 for the new one."""
-        grown = copy.deepcopy(self)
-        grown.join(x, len(self.points))
-        grown.add(np.eye(len(grown.points))[-1], target, weight)
-        grown.newton()
-        of_new = (grown.beta[-1] @ grown.beta[-1]) / np.linalg.inv(grown.regular())[-1, -1]
-        costs = np.sum(self.beta**2, axis=1) / np.diag(np.linalg.inv(self.regular()))
-        return int(costs.argmin()) if costs.min() < of_new else -1
+    def _prune(self, size: int) -> None:
+        """Points go one after the other; what is being minimised then has fewer coefficients.
+
+        Of beta it is ``beta . H beta / 2 - b . beta``. Without point j its minimum is higher by
+        ``beta_j^2 / (H^-1)_jj``. Only points whose loss changes ||f|| little are looked at.
+        """
+        n, K, (known, mean) = len(self.points), self.regular(), self._all_known()
+        H, b = K @ known @ K, K @ mean
+        worth = np.where(np.arange(n) < size, 1.0, self.parts.budget.worth)
+        beta = np.linalg.solve(H, b)
+        costs = np.sum(beta**2, axis=1) / np.diag(np.linalg.inv(K)) / worth
+        candidates = set(np.argsort(costs, kind="stable")[: n - size + 32])
+        stay = np.arange(n)
+        while len(stay) > size:
+            Q = np.linalg.inv(H[np.ix_(stay, stay)])
+            costs = np.sum((Q @ b[stay]) ** 2, axis=1) / np.diag(Q) / worth[stay]
+            costs[[j not in candidates for j in stay]] = np.inf
+            cheapest = np.flatnonzero(costs <= costs.min() * (1 + SLACK))[-1]
+            stay = np.delete(stay, cheapest)
+        order = np.arange(size)  # the last points take the places that have become free
+        order[np.setdiff1d(order, stay)] = stay[stay >= size]
+        self.points = self.points[order]
+        self.beta, self.star, self.plain = (
+            v[order] for v in (self.beta, self.star, self.plain)
+        )  # fmt: skip
+        inverse = np.linalg.inv(self.regular())
+        self._know_only(inverse @ H[np.ix_(order, order)] @ inverse, inverse @ b[order])
 
     def newton(self) -> None:
         """The minimum of C/2 sum (y - f)^2 + c/2 ||f||^2 over the dictionary, f = A K beta."""

@@ -91,10 +91,23 @@ class Update(Part):
     keeps_coefficients = False  # whether old ones stay as they are, without regularization
     folds = True  # whether it needs no points, where f is a weight for each explicit feature
     finishes = False  # has something left to do after a stream, which `finish` does
+    is_second_order = False  # whether it knows how certain f is
     keeps_sum = True  # whether the sum of all models can be kept: old coefficients only shrink
 
     def check_size(self, n_explicit: int) -> None:
         """Raise if a model with so many explicit features would be too large."""
+
+    def tile_rows(self, n_seen: int) -> int | None:
+        """How many rows to learn at a time after n; None: as many as is fast.
+
+        Where something is due after fixed rows of the stream, tiles end there, and a row that makes
+        it due is not learned in a single call of compiled code.
+        """
+        return None
+
+    def spare_slots(self, budget: Any) -> int:
+        """How many points there may be for a while beyond the budget's limit."""
+        return 0
 
     def touches_all(self) -> bool:
         """Whether a row may give a coefficient to outputs that the loss's gradient leaves alone."""

@@ -4,13 +4,28 @@ from typing import Any, NamedTuple, Protocol
 
 from numba.extending import register_jitable
 
-from kernelstream.compiled import compiled
-from kernelstream.parts import SLACK, Choice, Field, Unused, make, number, one_of, part, rule
+from kernelstream.parts import (
+    LARGEST_SQUARE,
+    SLACK,
+    Choice,
+    Field,
+    Unused,
+    make,
+    number,
+    one_of,
+    part,
+    rule,
+)
 from kernelstream.updates.base import Update
 
-__all__ = ["Dual", "DualRule", "with_constant"]
+__all__ = ["PERIOD", "Dual", "DualRule", "with_constant"]
 
 _LARGEST_STEP = 1e60
+
+# After so many rows of a stream, and after as many again, Newton's direction prunes its dictionary
+# and forgets. Up to then there are as many points more than the dictionary's size. Pruning costs
+# what some hundred rows would, so that it should not come often, and points should not wait long.
+PERIOD = 64
 
 
 class NewtonState(NamedTuple):
@@ -18,6 +33,8 @@ class NewtonState(NamedTuple):
 
     values: Any  # (outputs, points): f at the points, K beta
     covariance: Any  # (points, points): (C A^T A + c K^-1)^-1
+    squared: Any  # the sum of squared errors, each over its variance, of the mean output
+    counted: Any  # and of how many rows
 
 
 class GradientState(NamedTuple):
@@ -33,62 +50,29 @@ class GradientState(NamedTuple):
 
 
 class DualRule(Protocol):
-    """What a dual update's rule answers, in the loop over a dictionary.
+    """What the rule of the paper's direction answers, in the loop over a dictionary.
 
     `dual` is the update's own record; `a` is a row as a combination of the n points.
     """
 
-    def is_newton(self):
-        """Whether it goes to the minimum over all rows so far."""
-        raise NotImplementedError
-
-    def score_of_row(self, dual, expansion, tile, i, k, a, n):
+    def score_of_row(self, expansion, tile, i, k, n):
         """The score of row i by output k."""
         raise NotImplementedError
 
-    def add_to_value(self, dual, expansion, tile, i, k, a, m, slot):
+    def add_to_value(self, dual, expansion, tile, i, k, m, slot):
         """Add to f at the new point in `slot` what point m tells of it."""
         raise NotImplementedError
 
-    def learn_targets(self, model, state, row, a, n, slot, share, gain, told, memory, both):
-        """Move values or coefficients after row `row`, whose P has been updated by share gain^T."""
+    def learn_targets(self, state, row, a, n, slot, share, gain, memory, both):
+        """Move the coefficients after row `row`, whose P has been updated by share gain^T."""
         raise NotImplementedError
 
-    def settle(self, expansion, inverse, dual):
-        """Coefficients from values, at the end of a tile."""
-        return
 
-
-@rule(defaults=DualRule)
+@rule
 class NewtonRule(NamedTuple):
-    """To the minimum over all rows so far, by recursive least squares."""
+    """To the minimum over all rows so far (`kernelstream.learner.second_order`)."""
 
-    def is_newton(self):
-        return True
-
-    def score_of_row(self, dual, expansion, tile, i, k, a, n):
-        total = 0.0
-        for m in range(n):
-            total += a[m] * dual.values[k, m]
-        return total
-
-    def add_to_value(self, dual, expansion, tile, i, k, a, m, slot):
-        # coefficients are (K + ridge I)^-1 values, so that f(x) = k . beta is a . values
-        dual.values[k, slot] += a[m] * dual.values[k, m]
-
-    def learn_targets(self, model, state, row, a, n, slot, share, gain, told, memory, both):
-        dual = state.update
-        for k in range(row.target.shape[0]):
-            error = row.target[k]
-            for m in range(n):
-                error -= a[m] * dual.values[k, m]
-            for m in range(n):
-                dual.values[k, m] += share[m] * error
-        if slot >= 0 and model.regularization > 0.0:
-            pin(dual.covariance, n, slot, share, gain, told)
-
-    def settle(self, expansion, inverse, dual):
-        settle_values(expansion, inverse, dual)
+    forgetting: float
 
 
 @rule(defaults=DualRule)
@@ -98,19 +82,16 @@ class GradientRule(NamedTuple):
     step: float  # zero: the best one
     box: float  # zero: none
 
-    def is_newton(self):
-        return False
-
-    def score_of_row(self, dual, expansion, tile, i, k, a, n):
+    def score_of_row(self, expansion, tile, i, k, n):
         total = 0.0
         for m in range(n):
             total += expansion.coef[k, 0, m] * tile.k[m, i]
         return total
 
-    def add_to_value(self, dual, expansion, tile, i, k, a, m, slot):
+    def add_to_value(self, dual, expansion, tile, i, k, m, slot):
         dual.values[k, slot] += tile.k[m, i] * expansion.coef[k, 0, m]  # values are K beta
 
-    def learn_targets(self, model, state, row, a, n, slot, share, gain, told, memory, both):
+    def learn_targets(self, state, row, a, n, slot, share, gain, memory, both):
         dual, expansion = state.update, state.expansion
         take(dual, n, a, row.weight, row.target)
         epsilon = state.margin.epsilon[0]
@@ -131,23 +112,6 @@ class GradientRule(NamedTuple):
                     share,
                     gain,
                 )
-
-
-@register_jitable
-def pin(covariance, n, slot, share, gain, told):
-    """A new point's own row leaves 1 / (1 + told) of its line of P.
-
-    What `share` would take away is nearly all of it where the point was free: the difference would
-    be rounding.
-    """
-    left = 1.0 / (1.0 + told)
-    for m in range(n):
-        if m != slot:
-            covariance[slot, m] *= left
-            covariance[m, slot] *= left
-    covariance[slot, slot] *= left
-    share[slot] = 0.0
-    gain[slot] = 0.0
 
 
 @register_jitable
@@ -244,24 +208,6 @@ def share_in_box(gram, n, to, rise):
     return 1.0 if slope >= bend * (1.0 - SLACK) else slope / bend
 
 
-@compiled
-def settle_values(expansion, inverse, dual):
-    """Coefficients K^-1 values, and ||f||^2, from f at the points."""
-    n = expansion.n_points[0]
-    expansion.scale[0] = 1.0
-    expansion.size2[:n] = 0.0
-    expansion.norm2[0] = 0.0
-    for k in range(dual.values.shape[0]):
-        for m in range(n):
-            total = 0.0
-            for j in range(n):
-                total += inverse[m, j] * dual.values[k, j]
-            expansion.coef[k, 0, m] = total
-            expansion.size2[m] += total * total
-            expansion.norm2[0] += total * dual.values[k, m]
-    expansion.norm2[0] = max(expansion.norm2[0], 0.0)
-
-
 def with_constant(kernel: Any) -> Any:
     """The kernel with an intercept in it (2.7), unless it has one already."""
     return kernel if kernel.has_constant else make("Homogenized", kernel=kernel, offset=1.0)
@@ -278,9 +224,10 @@ class Dual(Update):
     table 1). An intercept is part of f: ``fit_intercept=True`` adds one to the kernel, and
     `kernels.Homogenized` says how much (2.7).
 
-    Where `Independent` has a size, "newton" lets a row that is independent take the place of the
-    point whose loss changes f least, and forgets what only that point told; "gradient" projects
-    such a row.
+    Where `Independent` has a size, "newton" prunes the dictionary down to it after every 64th row:
+    the points go whose loss costs least of what is being minimised, and f is fitted anew to all
+    rows on those that stay. Up to then there may be 64 more. "gradient" projects a row for which
+    there is no place.
 
     It fits squared errors, whatever the `loss` is called; margin, nu and step size have nothing to
     say, nor do C and the regularization along the gradient. Parameters that would change nothing
@@ -300,29 +247,36 @@ class Dual(Update):
         Of "gradient": keep every entry of alpha* and alpha between -box and box (4.22); epsilon is
         the margin. The best step is then that of both, ``(g^T P g + epsilon^2 1^T P 1) / g^T K g``
         with ``1 = A^T e``, and where the box cuts it, as much of what remains as helps.
+    forgetting : float, default=1.0
+        Of "newton", to follow a drift: how much of what a row told is left one row later, between 0
+        and 1. What is forgotten goes back to the prior, ``P <- a P + (1 - a) K / c`` and ``w <-
+        sqrt(a) w``, after every 64th row with a = forgetting^64. It needs a regularization.
 
     References
     ----------
     Engel, Mannor, Meir: Sparse Online Greedy Support Vector Regression. ECML 2002.
+    Van Vaerenbergh, Lazaro-Gredilla, Santamaria: Kernel Recursive Least-Squares Tracker for
+    Time-Varying Regression. IEEE Transactions on Neural Networks and Learning Systems, 2012.
 
     Examples
     --------
     >>> from kernelstream.updates import Dual
-    >>> Dual()
-    Dual(box=None, direction='newton', step=None)
+    >>> Dual(forgetting=0.999)
+    Dual(box=None, direction='newton', forgetting=0.999, step=None)
     """
 
-    loop = "dictionary"
     folds = False
     intercept_in_kernel = True
     keeps_sum = False
 
     def __init__(
-        self, direction: str = "newton", step: float | None = None, box: float | None = None
-    ):
+        self, direction: str = "newton", step: float | None = None, box: float | None = None,
+        forgetting: float = 1.0,
+    ):  # fmt: skip
         self.direction = direction
         self.step = step
         self.box = box
+        self.forgetting = forgetting
         self.check()
 
     def check(self) -> None:
@@ -332,6 +286,24 @@ class Dual(Update):
                 number(name, value, above=0)
                 if newton:
                     raise ValueError(f"{name}={value!r} goes with direction='gradient' only.")
+        if number("forgetting", self.forgetting, above=0, at_most=1) < 1 and not newton:
+            raise ValueError(f"forgetting={self.forgetting!r} goes with direction='newton' only.")
+
+    @property
+    def loop(self) -> str:  # type: ignore[override]
+        """Which loop learns by it."""
+        return "second_order" if self.direction == "newton" else "dictionary"
+
+    @property
+    def is_second_order(self) -> bool:  # type: ignore[override]
+        """Whether it knows how certain f is."""
+        return self.direction == "newton"
+
+    def tile_rows(self, n_seen: int) -> int | None:
+        return PERIOD - n_seen % PERIOD if self.direction == "newton" else None
+
+    def spare_slots(self, budget: Any) -> int:
+        return PERIOD if self.direction == "newton" and not budget.keeps_all else 0
 
     def check_with(self, choice: Choice) -> None:
         budget = choice.budget
@@ -344,6 +316,16 @@ class Dual(Update):
             raise ValueError(f"update={self!r} with budget=None (SVRseq) is for regression.")
         if choice.task == "novelty" or choice.structured:
             raise ValueError(f"update={self!r} is for regression, and for plain labels.")
+        if self.direction == "gradient" and budget.worth != 1:
+            raise ValueError(
+                f"budget={budget!r}: along the gradient a full dictionary keeps its points, so "
+                "leave worth out."
+            )
+        if self.forgetting < 1 and choice.given.get("regularization") == 0:
+            raise ValueError(
+                f"forgetting={self.forgetting!r} goes back to a prior, which regularization=0 does "
+                "not have: give a regularization above zero."
+            )
 
     def solver(self, budget: Any) -> str | None:
         return "svrseq" if budget.keeps_all else None
@@ -379,7 +361,8 @@ class Dual(Update):
     def state(self, first_margin: float, compiles: bool) -> Any:
         lines, square = Field(("outputs", "points"), 0.0), Field(("points", "points"), 0.0)
         if self.direction == "newton":
-            return NewtonState(values=lines, covariance=square)
+            sums = Field((), 0.0, least=0.0, largest=LARGEST_SQUARE, later=True)
+            return NewtonState(values=lines, covariance=square, squared=sums, counted=sums)
         return GradientState(
             values=lines, covariance=square, products=square, moments=lines,
             ones=Field(("points",), 0.0), star=lines._replace(later=True),
@@ -389,5 +372,5 @@ class Dual(Update):
     def to_rule(self) -> Any:
         self.check()
         if self.direction == "newton":
-            return NewtonRule()
+            return NewtonRule(float(self.forgetting))
         return GradientRule(float(self.step or 0.0), float(self.box or 0.0))

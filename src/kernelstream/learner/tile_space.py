@@ -1,0 +1,274 @@
+"""The loop of second order among the rows of a tile: O(rows^2) per row, whatever the dictionary.
+
+The posterior of f is a Gaussian. Its mean and its covariance at the rows of a tile, and what the
+points leave open of each row, are all that it takes to learn these rows one after the other,
+exactly. The caller has made them by matrix products (`kernelstream.learner.second_order`), and
+takes over into the dictionary what the loop found.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+
+from kernelstream.budgets.projection import grow_inverse
+from kernelstream.compiled import compiled
+from kernelstream.learner.dictionary import SMALLEST_NOISE, is_sound
+
+__all__ = ["Given", "RowProducts", "Space", "learn_row", "learn_space", "new_space", "refill"]
+
+
+class Space(NamedTuple):
+    """Numbers of the rows of a tile, kept current from row to row; T rows.
+
+    With the rows that have joined, and those to come, called live: only live rows and columns have
+    a meaning.
+    """
+
+    k_xx: Any  # (T,)
+    may_join: Any  # (T,): its coordinates can be trusted, and it may be independent of the points
+    left: Any  # (T, T): kernel values less what the points can express of them
+    squares: Any  # (T, T): inner products of the rows' coordinates, asked for with a ridge
+    covariance: Any  # (T, T): of f at the rows
+    scores: Any  # (T, outputs): f at the rows
+    rounding: Any  # (T,): the size of the terms that a variance is a sum of
+    share: Any  # (T, T): the covariance of f at a row with f at the points, as a combination of
+    # what it was for each row when the tile began
+    basis: Any  # (T, T): the same at the moment when the row is learned; zero: it is not
+    precision: Any  # (T,): one over the variance that its target then had
+    error: Any  # (T, outputs): and the error
+    joined: Any  # (T,): the rows that joined, in order
+    counts: Any  # how many joined, and how many were learned
+    squared: Any  # the sum of error^2 over its variance
+    target: Any  # (outputs,): memory
+    gain: Any  # (T,): memory
+    column: Any  # (T,): memory
+    open: Any  # (T,): memory
+
+
+def new_space(
+    k_xx: np.ndarray, may_join: np.ndarray, left: np.ndarray, squares: np.ndarray,
+    covariance: np.ndarray, scores: np.ndarray, rounding: np.ndarray,
+) -> Space:  # fmt: skip
+    """The space of a tile, before its first row is learned."""
+    n, n_outputs = scores.shape
+    return Space(
+        k_xx, may_join, left, squares, covariance, scores, rounding,
+        np.eye(n), np.zeros((n, n)), np.zeros(n), np.zeros((n, n_outputs)),
+        np.zeros(n, np.int64), np.zeros(2, np.int64), np.zeros(1),
+        np.zeros(n_outputs), np.zeros(n), np.zeros(n), np.zeros(n),
+    )  # fmt: skip
+
+
+def refill(space: Space, *begins: Any) -> Space:
+    """The same memory with other numbers, the arguments of `new_space`, for a row alone."""
+    for array, values in zip(space, begins, strict=False):
+        array[...] = values
+    space.share[0, 0] = 1.0
+    for array in (space.basis, space.precision, space.error, space.counts, space.squared):
+        array[...] = 0
+    return space
+
+
+class Given(NamedTuple):
+    """What the loop has to know of the model beside its rules."""
+
+    n_points: int
+    epsilon: float
+    eta: float
+
+
+@partial(compiled, nogil=True)
+def learn_space(model, given, space, y, weights, trail):
+    """Learn the rows of a tile in order; return how many. Fewer than all: the next is refused.
+
+    Only `space` and `trail` are written.
+    """
+    c, ridge, n_rows = model.regularization, model.budget.ridge, y.shape[0]
+    covariance, left, counts = space.covariance, space.left, space.counts
+    for i in range(n_rows):
+        note(model, given, space, y, trail, i)
+        weight = weights[i] * model.loss_weight
+        if weight == 0.0:
+            continue  # a row without weight is as good as absent
+        k_xx = space.k_xx[i]
+        most = model.budget.most_dependent(k_xx)
+        if not is_sound(space.target, space.scores[i], k_xx, most, weight, c, True):
+            return i
+        noise = max(1.0 / weight, SMALLEST_NOISE * space.rounding[i])
+        variance = covariance[i, i] + noise  # of the target, as far as the points tell
+        gap = left[i, i]
+        if ridge > 0.0:
+            gap -= ridge * space.squares[i, i]  # (3.10)
+        joins = space.may_join[i] and gap > most
+        # f at a row that joins is what the points tell, give or take delta / c: with the share
+        # `fresh` of that in the whole variance, nothing here grows without bound as c goes to zero
+        fresh, precision, delta = 0.0, 1.0 / variance, left[i, i] + ridge
+        if joins:
+            precision = c / (delta + c * variance)
+            fresh = delta / (delta + c * variance)
+        open_variance = max(left[i, i], 0.0) / c if c > 0.0 else 0.0
+        for k in range(space.target.shape[0]):
+            error = space.target[k] - space.scores[i, k]
+            space.error[i, k] = error
+            space.squared[0] += error * error / ((variance + open_variance) * space.target.shape[0])
+        space.precision[i] = precision
+        take_in(space, i, joins, fresh, precision, variance, noise, delta, ridge)
+        counts[1] += 1
+        if joins:
+            trail.slot[i] = given.n_points + counts[0]
+            space.joined[counts[0]] = i
+            counts[0] += 1
+        trail.n_points[i] = given.n_points + counts[0]
+    return n_rows
+
+
+@register_jitable
+def note(model, given, space, y, trail, i):
+    """What the model says of row i, and what it should say."""
+    target, n_outputs = space.target, space.target.shape[0]
+    for k in range(n_outputs):
+        target[k] = y[i]
+        if n_outputs > 1:  # one output per label: one for its own, zero for the others
+            target[k] = 1.0 if int(y[i]) == k else 0.0
+    for k in range(trail.scores.shape[1]):
+        trail.scores[i, k] = space.scores[i, k]
+    trail.loss[i] = model.loss.value(space.scores[i], y[i], given.epsilon)
+    trail.margin[i] = given.epsilon
+    trail.eta[i] = given.eta
+    trail.drift[i] = 0.0
+    trail.slot[i] = -1
+    trail.partner[i] = -1
+    trail.n_points[i] = given.n_points + space.counts[0]
+
+
+@compiled
+def take_in(space, i, joins, fresh, precision, variance, noise, delta, ridge):
+    """Learn row i, which joins first or does not: all live rows follow.
+
+    With M the covariance before, B = left_i / delta the coordinates of later rows on the new point
+    and q = delta / c its freedom, the covariance after joining is M + q B B^T; of that the row
+    takes (M_i + q B)(M_i + q B)^T / (q + variance). Multiplied out, with fresh = q / (q + variance)
+    and precision = 1 / (q + variance), there is no difference of large numbers in it.
+    """
+    covariance, left, share = space.covariance, space.left, space.share
+    gain, column, row = space.gain, space.column, covariance[i]
+    n, n_joined = covariance.shape[0], space.counts[0]
+    for k in range(n):
+        column[k] = left[i, k] / delta if joins and k > i else 0.0
+        gain[k] = fresh * column[k] + precision * row[k]
+        space.open[k] = fresh * (row[k] - variance * column[k])
+    own_gain = fresh + precision * row[i]
+    for j in range(i + 1):
+        space.basis[i, j] = share[i, j]
+    for position in range(n_joined + n - i - 1):
+        k = space.joined[position] if position < n_joined else i + 1 + position - n_joined
+        g, line = gain[k], covariance[k]
+        if joins:
+            u = space.open[k]
+            for j in range(n):
+                line[j] -= g * row[j] + u * column[j]
+        else:
+            for j in range(n):
+                line[j] -= g * row[j]
+        for j in range(i + 1):
+            share[k, j] -= g * share[i, j]
+        for output in range(space.scores.shape[1]):
+            space.scores[k, output] += g * space.error[i, output]
+    for output in range(space.scores.shape[1]):
+        space.scores[i, output] += own_gain * space.error[i, output]
+    if joins:
+        gain[i] = own_gain
+        for k in range(n):  # what its own row leaves: 1 - gain, times what there was
+            covariance[i, k] = noise * gain[k]
+            covariance[k, i] = noise * gain[k]
+        for j in range(i + 1):
+            share[i, j] *= noise * precision
+        express(space, i, ridge)
+
+
+@register_jitable
+def express(space, i, ridge):
+    """Row i is a point now: it expresses a part of the later rows."""
+    left, column, squares = space.left, space.column, space.squares
+    n, own = left.shape[0], space.covariance[i, i]
+    for k in range(i + 1, n):
+        space.rounding[k] += n * column[k] * column[k] * abs(own)
+        for j in range(i + 1, n):
+            left[k, j] -= column[k] * left[i, j]
+    if ridge > 0.0:  # coordinates a_k become a_k - B_k a_i, and B_k on the new point
+        line = squares[i]
+        for k in range(i + 1, n):
+            for j in range(i + 1, n):
+                squares[k, j] += column[k] * column[j] * (line[i] + 1.0)
+                squares[k, j] -= column[k] * line[j] + column[j] * line[k]
+
+
+class RowProducts(NamedTuple):
+    """What a row alone brings, as lines over the n points."""
+
+    k: Any  # kernel values, as in the gram
+    a: Any  # coordinates
+    told: Any  # P a
+    inverse_told: Any  # K^-1 P a
+
+
+@partial(compiled, nogil=True)
+def learn_row(model, state, given, space, products, y, weights, trail, writer, changes):
+    """`learn_space` for a row alone, and its update of the dictionary: all in a single call."""
+    done = learn_space(model, given, space, y, weights, trail)
+    if space.counts[1] > 0:
+        changes.mark_all()
+        take_over_row(state.expansion, state.budget, state.update, space, products,
+                      model.budget.ridge)  # fmt: skip
+    writer.write_points(state.expansion, space, trail, done)
+    return done
+
+
+@compiled
+def take_over_row(expansion, budget, dual, space, products, ridge):
+    """w, P, K^-1 and the coefficients after the only row of a tile."""
+    n, told, a = expansion.n_points[0], products.told, products.a
+    precision = space.precision[0]
+    covariance, coef, values = dual.covariance, expansion.coef, dual.values
+    for m in range(n):
+        line, part = covariance[m], precision * told[m]
+        for j in range(n):
+            line[j] -= part * told[j]
+    for k in range(values.shape[0]):
+        step = precision * space.error[0, k]
+        for m in range(n):
+            values[k, m] += step * told[m]
+            coef[k, 0, m] += step * products.inverse_told[m]
+    if space.counts[0] > 0:
+        delta = space.left[0, 0] + ridge
+        grow_inverse(budget.inverse, n + 1, n, a, delta)
+        for m in range(n):
+            covariance[n, m] = space.share[0, 0] * told[m]
+            covariance[m, n] = space.share[0, 0] * told[m]
+            budget.gram[n, m] = products.k[m]
+            budget.gram[m, n] = products.k[m]
+        covariance[n, n] = space.covariance[0, 0]
+        budget.gram[n, n] = space.k_xx[0]
+        for k in range(values.shape[0]):
+            rest = space.scores[0, k]
+            for m in range(n):
+                rest -= a[m] * values[k, m]
+            for m in range(n):
+                coef[k, 0, m] -= a[m] * rest / delta
+            values[k, n] = space.scores[0, k]
+            coef[k, 0, n] = rest / delta
+        n += 1
+        expansion.n_points[0] = n
+        budget.replaced[0] += 1
+    expansion.n_seen[0] += 1
+    dual.squared[0] += space.squared[0]
+    dual.counted[0] += 1.0
+    expansion.norm2[0] = 0.0
+    for m in range(n):
+        expansion.size2[m] = 0.0
+        for k in range(values.shape[0]):
+            expansion.size2[m] += coef[k, 0, m] * coef[k, 0, m]
+            expansion.norm2[0] += coef[k, 0, m] * values[k, m]
+    expansion.norm2[0] = max(expansion.norm2[0], 0.0)
