@@ -31,7 +31,8 @@ def test_it_is_the_loop_by_hand(preset, task, request):
     if preset not in ("svmd", "sog-svr", "lasvm"):  # the compiled code that others need too
         request.getfixturevalue("without_compiler")
     y = TARGETS[task]
-    new = lambda: ks.make(preset, task, gamma=0.001, budget=60)  # noqa: E731
+    of_points = {} if ks.make(preset, task).kernel == "linear" else {"gamma": 0.001, "budget": 60}
+    new = lambda: ks.make(preset, task, **of_points)  # noqa: E731
     model, twin = new(), new()
     result = ks.prequential(model, X, y)
     exact = {"rtol": 1e-6, "atol": 1e-6} if "sog" in preset else {"rtol": 1e-8, "atol": 1e-10}

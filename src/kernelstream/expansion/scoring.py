@@ -93,13 +93,12 @@ def votes(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:
     alpha = np.ascontiguousarray(coefficients(expansion, len(b))[:, order])
     rows = np.ascontiguousarray(block[order].T, dtype=np.float64)
     result = np.zeros((len(rows), len(alpha)))
-    _count_votes(alpha, rows, stood, result)
+    _count_votes(alpha, rows, stood, np.zeros(len(alpha)), result)
     return result / n_seen
 
 
 @compiled
-def _count_votes(alpha, rows, stood, result):
-    f = np.zeros(alpha.shape[0])
+def _count_votes(alpha, rows, stood, f, result):
     for i in range(rows.shape[0]):
         f[:] = 0.0
         for j in range(rows.shape[1]):

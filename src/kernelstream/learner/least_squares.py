@@ -119,7 +119,7 @@ def read(model, state, x, y, trail, i, work):
     trail.drift[i] = 0.0
     trail.slot[i] = -1
     trail.partner[i] = -1
-    trail.n_points[i] = expansion.n_points[0]
+    trail.n_points[i] = 0  # weights have no points
 
 
 @register_jitable

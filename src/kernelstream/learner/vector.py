@@ -319,7 +319,7 @@ def learn_rows(model, state, tile, trail, work):
         trail.drift[i] = state.drift.score[0]
         trail.slot[i] = -1
         trail.partner[i] = -1
-        trail.n_points[i] = expansion.n_points[0]
+        trail.n_points[i] = 0  # weights have no points
         if tile.weight[i] == 0.0:
             continue  # a row without weight is as good as absent
 
