@@ -92,7 +92,7 @@ class Forest(Kernel):
                 f"kernel={self!r} learns from targets, and {choice.task} has none: use another "
                 "kernel, such as RBF or RandomFourier."
             )
-        if self.criterion != wanted:
+        if self.criterion not in ("auto", wanted):
             raise ValueError(
                 f"criterion={self.criterion!r} is not for {choice.task}: give {wanted!r} or 'auto'."
             )

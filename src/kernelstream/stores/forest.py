@@ -330,7 +330,7 @@ class ForestStore(FoldedStore):
         is_sound &= bool((trees.due[:n] < 2**62).all()) and bool(0 <= trees.n_rows[0] < 2**48)
         counted = trees.own[:n], trees.sides[:, leaves]
         values = (trees.threshold[:n], trees.tested_value[leaves], *counted)
-        is_sound &= all((np.abs(a) <= LARGEST_NUMBER).all() for a in values)
+        is_sound &= all((np.abs(a) <= np.float64(LARGEST_NUMBER)).all() for a in values)
         means = () if self.statistic is CLASS_COUNTS else (1,)
         for numbers in (counted[0].T, counted[1]):
             is_sound &= bool((np.delete(numbers, means, axis=0) >= 0).all())
