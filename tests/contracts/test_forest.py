@@ -139,8 +139,7 @@ class Witness:
                     leaf.splits.append(Split(feature, low + share * (high - low)))
                     break
             features = [
-                int(self.draw(tree, c) * len(x))
-                for c in range(len(leaf.splits), self.n_candidates)
+                int(self.draw(tree, c) * len(x)) for c in range(len(leaf.splits), self.n_candidates)
             ]
             leaf.waiting = [(feature, x[feature]) for feature in features]
         for split in leaf.splits:
@@ -350,7 +349,7 @@ def test_changed_trees_are_refused_or_sound():
     for name in names:
         for harmed in (arrays[name][..., :-1], arrays[name].astype(np.float16)):
             other = ForestStore(store.kernel, store.n_slots, 3, store.dtype)
-            with pytest.raises(ValueError):
+            with pytest.raises(ValueError, match=r"there are|of type"):
                 other.fill({**arrays, name: harmed}, None)
 
 

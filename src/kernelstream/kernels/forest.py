@@ -78,7 +78,9 @@ class Forest(Kernel):
             integer_at_least(name, getattr(self, name), 1)
         one_of("criterion", self.criterion, ["auto", *_CRITERIA.values()])
         if integer_at_least("random_state", self.random_state, 0) >= 2**63:
-            raise ValueError(f"random_state={self.random_state} is too large: give less than 2**63.")
+            raise ValueError(
+                f"random_state={self.random_state} is too large: give less than 2**63."
+            )
 
     def for_task(self, task: str) -> "Forest":
         if self.criterion != "auto" or task not in _CRITERIA:

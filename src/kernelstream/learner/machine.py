@@ -370,9 +370,7 @@ class Machine:
 
     # --- for the loops ---------------------------------------------------------------------------
 
-    def kernel_tile(
-        self, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
-    ) -> Values:
+    def kernel_tile(self, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Values:
         """Kernel values of the points and of the rows themselves with each row, all finite."""
         values = self.store.tile(self.n_points, X, x, y, weight, self.state.expansion.coef)
         if not self.kernel.is_bounded_by_cache and not np.isfinite(values.k).all():

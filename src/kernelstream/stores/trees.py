@@ -23,8 +23,9 @@ from kernelstream.compiled import compiled
 from kernelstream.parts import rule
 
 __all__ = [
-    "CLASS_COUNTS", "DEEPEST", "MOMENTS", "Changes", "Setting", "Trees", "copy_changed", "count_common",
-    "grow", "grown_changes", "grown_trees", "new_changes", "new_trees", "predict_leaves", "walk",
+    "CLASS_COUNTS", "DEEPEST", "MOMENTS", "Changes", "Setting", "Trees", "copy_changed",
+    "count_common", "grow", "grown_changes", "grown_trees", "new_changes", "new_trees",
+    "predict_leaves", "walk",
 ]  # fmt: skip
 
 DEEPEST = 32  # no leaf lies deeper: the work for a row is bounded, whatever the order of rows
