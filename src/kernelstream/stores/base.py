@@ -71,7 +71,9 @@ class Store(Protocol):
         """Write k(points, X) of the first n points into `out`."""
         ...
 
-    def features(self, n_points: int, X: Any, x: np.ndarray, weight: np.ndarray) -> Any:
+    def features(
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
+    ) -> Any:
         """Explicit features of rows to learn, (rows, features); stores of points have none."""
         ...
 
