@@ -50,12 +50,7 @@ class ForestStore(FoldedStore):
     def __init__(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype):
         super().__init__(kernel, n_slots, n_features, dtype)
         chosen: Any = kernel
-        if chosen.criterion not in _STATISTICS:
-            raise ValueError(
-                f"criterion={chosen.criterion!r} must be known before trees can grow: give "
-                "'entropy' for classes, 'squared_error' for numbers."
-            )
-        self.statistic = _STATISTICS[chosen.criterion]
+        self.statistic = _statistic_of(chosen)
         self.n_trees = int(chosen.n_trees)
         self.setting = Setting(int(chosen.max_nodes), np.uint64(chosen.random_state))
         n_columns = int(self.statistic.first_columns())
@@ -70,7 +65,10 @@ class ForestStore(FoldedStore):
     def n_bytes(kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
         """How much memory trees take that have seen one class."""
         chosen: Any = kernel
-        return n_slots * (8 * 10 + 16 * chosen.n_candidates + 24 * chosen.n_candidates)
+        statistic = _statistic_of(chosen)
+        of_sides = 2 * np.dtype(statistic.side_type()).itemsize
+        of_splits = int(chosen.n_candidates) * (16 + of_sides * int(statistic.first_columns()))
+        return n_slots * (8 * (8 + int(statistic.first_columns())) + of_splits)
 
     @property
     def n_first(self) -> int:
@@ -342,6 +340,16 @@ class SparseForestStore(ForestStore):
     """The same for sparse rows, which are made dense a few at a time."""
 
     is_sparse = True
+
+
+def _statistic_of(kernel: Any) -> Any:
+    """What leaves count, by the criterion of the trees."""
+    if kernel.criterion not in _STATISTICS:
+        raise ValueError(
+            f"criterion={kernel.criterion!r} must be known before trees can grow: give 'entropy' "
+            "for classes, 'squared_error' for numbers."
+        )
+    return _STATISTICS[kernel.criterion]
 
 
 def _put(name: str, arrays: dict[str, np.ndarray], target: np.ndarray) -> None:
