@@ -27,6 +27,9 @@ MODELS = {
     "sparse": lambda: ks.KernelRegressor("linear", budget=None).partial_fit(
         sparse.csr_array(np.abs(X) * (X > 0)), Y
     ),
+    "forest": lambda: ks.KernelClassifier(ks.kernels.Forest(2, 5, 3), loss="log_loss").partial_fit(
+        X, Y
+    ),
     "novelty": lambda: ks.NoveltyDetector("poly", budget=ks.budgets.SmallestOut(7)).partial_fit(X),
 }
 JUNK = [

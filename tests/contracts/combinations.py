@@ -71,7 +71,10 @@ def _complete(choices, kind, is_wanted=lambda made: True):
             choices[entry.cls.__name__] = made
 
 
-_complete(KERNELS, "kernel", lambda made: not isinstance(made.gamma, str))
+_complete(
+    KERNELS, "kernel",
+    lambda made: not isinstance(made.gamma, str) and made.feature_store == "fixed",
+)  # fmt: skip
 EXPLICIT = {  # kernels with explicit features
     "linear": kernels.Linear(),
     "homogenized": kernels.Homogenized(kernels.Linear(), 0.5),

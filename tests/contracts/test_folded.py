@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import kernelstream as ks
 from kernelstream.budgets import Folded, Unbounded
-from kernelstream.kernels import RBF, Linear, Nystroem, RandomFourier
+from kernelstream.kernels import RBF, Forest, Linear, Nystroem, RandomFourier
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
 from kernelstream.stores import as_sparse_rows
@@ -116,7 +116,10 @@ def test_enough_landmarks_are_the_kernel_itself():
     np.testing.assert_allclose(model.predict(X), exact.predict(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", [Linear(), RandomFourier(64, 0.5), Nystroem(RBF(0.5), 40)])
+@pytest.mark.parametrize(
+    "kernel",
+    [Linear(), RandomFourier(64, 0.5), Nystroem(RBF(0.5), 40), Forest(3, 15, 4)],
+)  # fmt: skip
 def test_compiled_and_whole(kernel, tmp_path):
     """What users run: blocks, rows, undo, files, a late class and sparse rows."""
     random = np.random.default_rng(0)

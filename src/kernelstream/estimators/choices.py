@@ -55,8 +55,10 @@ def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
         gamma = 1.0 / (n_features * variance) if variance > 0 else 1.0
     chosen = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
     changed = {k: v for k, v in chosen.items() if v != _KERNEL_DEFAULTS[k]}
-    kernel = as_kernel(model.kernel, changed).resolve(
-        n_features, _FINENESS[model.task] if scaling.gives_unit_length() else None
+    kernel = (
+        as_kernel(model.kernel, changed)
+        .for_task(model.task)
+        .resolve(n_features, _FINENESS[model.task] if scaling.gives_unit_length() else None)
     )
     return as_update(model.update).own_kernel(kernel, _fits_intercept(model))
 

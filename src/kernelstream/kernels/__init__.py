@@ -12,6 +12,7 @@ from typing import Any
 from kernelstream.kernels.base import Kernel, KernelRule, MappedKernel
 from kernelstream.kernels.bias import Bias
 from kernelstream.kernels.custom import Custom
+from kernelstream.kernels.forest import Forest
 from kernelstream.kernels.homogenized import Homogenized
 from kernelstream.kernels.laplacian import Laplacian
 from kernelstream.kernels.linear import Linear
@@ -31,6 +32,7 @@ __all__ = [
     "RBF",
     "Bias",
     "Custom",
+    "Forest",
     "Homogenized",
     "Kernel",
     "KernelRule",

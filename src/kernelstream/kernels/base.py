@@ -59,6 +59,10 @@ class Kernel(Part):
         """The number that gamma="auto" stands for, see `resolve`."""
         return 1.0 / n_features if fineness is None else 1.0
 
+    def for_task(self, task: str) -> "Kernel":
+        """The same kernel with what only the task can tell."""
+        return self
+
     def n_explicit(self, n_features: int) -> int:
         """How many explicit features phi(x) of rows with so many features has."""
         raise TypeError(f"{type(self).__name__} has no explicit features.")

@@ -467,7 +467,7 @@ def _learn_some(
     _refuse_too_many(machine)
     state, k = machine.state, None
     if needs_block(machine):
-        k = machine.store.tile(machine.n_points, X, x, state.expansion.coef, weight).k
+        k = machine.store.tile(machine.n_points, X, x, y, weight, state.expansion.coef).k
     row_before = state.update.row[: machine.n_points].copy()
     source = _source(machine, X, k)
     task = Task(

@@ -28,7 +28,7 @@ def learn_expansion(
 ) -> int:
     """The loop over an expansion: kernel values and raw scores by matrix products, then rows."""
     store, state = machine.store, machine.loop_state()
-    values = machine.kernel_tile(X, x, weight)
+    values = machine.kernel_tile(X, x, y, weight)
     expansion, n_outputs = state.expansion, machine.n_outputs
     expansion.n_points[0] = values.basis.shape[0]  # which the stream may have made more
     raw = expansion.outputs.raw_scores(
@@ -50,7 +50,7 @@ def learn_by_dictionary(
 ) -> int:
     """The paper's loop over a dictionary, which needs no scores beforehand."""
     store, state, n = machine.store, machine.loop_state(), machine.n_points
-    values = machine.kernel_tile(X, x, weight)
+    values = machine.kernel_tile(X, x, y, weight)
     raw = store.memory.lend("raw", (1, X.shape[0], machine.n_outputs))
     tile = Tile(values.k, n, raw, y, weight, state.gram, machine.changes(), values.pending)
     writer = store.writer(X, x, values)
@@ -64,7 +64,7 @@ def learn_by_weight(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
     """The loop over weights that have a step size each, row by row on the features."""
-    phi = features_of(machine, X, x, weight)
+    phi = features_of(machine, X, x, y, weight)
     tile = VectorTile(rows_of(phi), y, weight, machine.changes())
     work = machine.memory(new_vector_work, machine.n_outputs)
     done = machine.call("learn", learn_vector, machine.model, machine.state, tile, trail, work)
@@ -75,7 +75,7 @@ def learn_by_least_squares(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
     """The loop of recursive least squares, on the features."""
-    phi = features_of(machine, X, x, weight)
+    phi = features_of(machine, X, x, y, weight)
     work = machine.memory(new_least_squares_work, machine.n_outputs, machine.n_slots)
     done = machine.call(
         "learn", learn_least_squares, machine.model, machine.state, phi, y, weight, trail, work,
@@ -84,9 +84,11 @@ def learn_by_least_squares(
     return int(done)
 
 
-def features_of(machine: "Machine", X: Any, x: np.ndarray, weight: np.ndarray) -> Any:
+def features_of(
+    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> Any:
     """The explicit features of rows that are to be learned, to which the stream may add some."""
-    phi = machine.store.features(machine.n_points, X, x, weight)
+    phi = machine.store.features(machine.n_points, X, x, y, weight)
     machine.state.expansion.n_points[0] = phi.shape[1]
     return phi
 

@@ -127,7 +127,7 @@ class Machine:
         declared = self._declared[keeps_nonzeros(self._most_touched, n_outputs)]
         sizes = sizes_of(self._most_touched, n_outputs, n_slots, n_features)
         kind = store_class(parts.budget.is_folded, parts.kernel.feature_store, sparse)
-        needed = n_bytes(declared, sizes) + kind.n_bytes(n_slots, n_features, dtype)
+        needed = n_bytes(declared, sizes) + kind.n_bytes(parts.kernel, n_slots, n_features, dtype)
         refuse_beyond(max_bytes, needed, "the model")
         self.state: State = allocate(declared, sizes)
         self.store: Store = kind(parts.kernel, n_slots, n_features, dtype)
@@ -376,9 +376,9 @@ class Machine:
 
     # --- for the loops ---------------------------------------------------------------------------
 
-    def kernel_tile(self, X: Any, x: np.ndarray, weight: np.ndarray) -> Values:
+    def kernel_tile(self, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Values:
         """Kernel values of the points and of the rows themselves with each row, all finite."""
-        values = self.store.tile(self.n_points, X, x, self.state.expansion.coef, weight)
+        values = self.store.tile(self.n_points, X, x, y, weight, self.state.expansion.coef)
         if not self.kernel.is_bounded_by_cache and not np.isfinite(values.k).all():
             raise BadRow(0, f"{self.kernel!r} is not finite for it or for a row after it")
         return values

@@ -17,6 +17,7 @@ from kernelstream.stores.base import (
 )
 from kernelstream.stores.dense import DenseStore
 from kernelstream.stores.folded import FoldedStore, SparseFoldedStore
+from kernelstream.stores.forest import ForestStore, SparseForestStore
 from kernelstream.stores.landmarks import LandmarkStore, SparseLandmarkStore
 from kernelstream.stores.sparse import SparseStore
 
@@ -25,9 +26,11 @@ __all__ = [
     "STAGED_ROWS",
     "DenseStore",
     "FoldedStore",
+    "ForestStore",
     "LandmarkStore",
     "Memory",
     "SparseFoldedStore",
+    "SparseForestStore",
     "SparseLandmarkStore",
     "SparseStore",
     "Store",
@@ -43,6 +46,7 @@ _OF_POINTS = DenseStore, SparseStore
 _OF_FEATURES = {
     "fixed": (FoldedStore, SparseFoldedStore),
     "landmarks": (LandmarkStore, SparseLandmarkStore),
+    "forest": (ForestStore, SparseForestStore),
 }
 
 

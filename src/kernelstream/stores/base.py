@@ -49,11 +49,13 @@ class Store(Protocol):
     n_features: int
     dtype: np.dtype
 
-    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
+    def tile(
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
+    ) -> Values:
         """k(points, X) and below it k(X, X), of the first n points.
 
-        `coef` are the coefficients of the expansion, whose shape is needed; rows whose `weight` is
-        zero leave nothing behind.
+        Kernels that the stream makes may look at the targets `y`; rows whose `weight` is zero leave
+        nothing behind. `coef` are the coefficients of the expansion, whose shape is needed.
         """
         ...
 
@@ -69,7 +71,9 @@ class Store(Protocol):
         """Write k(points, X) of the first n points into `out`."""
         ...
 
-    def features(self, n_points: int, X: Any, x: np.ndarray, weight: np.ndarray) -> Any:
+    def features(
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
+    ) -> Any:
         """Explicit features of rows to learn, (rows, features); stores of points have none."""
         ...
 

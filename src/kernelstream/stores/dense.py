@@ -77,7 +77,7 @@ class DenseStore(Slots):
         self._nothing = self._room_for(0)
 
     @staticmethod
-    def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
+    def n_bytes(kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
         """How much memory points of this size take, with the rows that are being learned."""
         return (n_slots + STAGED_ROWS) * (n_features + 1) * dtype.itemsize
 
@@ -151,7 +151,9 @@ class DenseStore(Slots):
             for i in reversed(np.flatnonzero(slots >= 0)):  # the oldest entry of a slot comes last
                 self.rows[slots[i]], self.row_cache[slots[i]] = rows[i], row_cache[i]
 
-    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
+    def tile(
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
+    ) -> Values:
         """k(points, X) and below it k(X, X)."""
         k = self._kernel_values(n_points, X, x)
         return Values(k, n_points, k[:n_points], NOTHING_PENDING)

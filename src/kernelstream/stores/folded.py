@@ -86,7 +86,7 @@ class FoldedStore:
         self.memory = Memory()
 
     @staticmethod
-    def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
+    def n_bytes(kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
         """How much memory it takes: there are no points."""
         return 0
 
@@ -103,13 +103,17 @@ class FoldedStore:
         """How many rows best share a matrix product."""
         return _TILE
 
-    def features(self, n_points: int, X: Any, x: np.ndarray, weight: np.ndarray) -> Any:
+    def features(
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
+    ) -> Any:
         """The features of rows that are to be learned, of shape (rows, features)."""
         return self.kernel.features(X, x)
 
-    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
+    def tile(
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
+    ) -> Values:
         """Kernel values among the rows, and their features."""
-        phi = self.features(n_points, X, x, weight)
+        phi = self.features(n_points, X, x, y, weight)
         return self.values_of(phi, self.kernel.diagonal(x), coef)
 
     def values_of(self, phi: Any, diagonal: Any, coef: np.ndarray) -> Values:
@@ -117,7 +121,7 @@ class FoldedStore:
         n_rows, n_outputs, n_functions = phi.shape[0], coef.shape[0], coef.shape[1]
         k = self.memory.lend("k", (n_rows, n_rows), self.dtype)
         if n_rows > 1 or diagonal is None:
-            inner_products(phi, phi, k)
+            self.write_products(phi, k)
         if diagonal is not None:  # exactly, whatever rounding made of it
             k.reshape(-1)[:: n_rows + 1] = diagonal
         pending = Pending(
@@ -127,6 +131,10 @@ class FoldedStore:
         for array in pending:
             array[...] = 0.0
         return Values(k, 0, phi.T, pending)
+
+    def write_products(self, phi: Any, k: np.ndarray) -> None:
+        """Write the inner products of every two rows' features."""
+        inner_products(phi, phi, k)
 
     def writer(self, X: Any, x: np.ndarray, values: Values) -> Any:
         """What the loop is given to add rows to the weights."""

@@ -30,9 +30,9 @@ class LandmarkStore(FoldedStore):
         self._n_points = 0  # as it was when a tile was made last
 
     @classmethod
-    def n_bytes(cls, n_slots: int, n_features: int, dtype: np.dtype) -> int:
+    def n_bytes(cls, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
         """How much memory the landmarks take, and their factor."""
-        return cls.point_store.n_bytes(n_slots, n_features, dtype) + 8 * n_slots**2
+        return cls.point_store.n_bytes(kernel, n_slots, n_features, dtype) + 8 * n_slots**2
 
     @property
     def n_first(self) -> int:
@@ -53,12 +53,14 @@ class LandmarkStore(FoldedStore):
         phi = solve_triangular(factor, between, lower=True, check_finite=False)
         return phi.astype(self.dtype, copy=False)
 
-    def features(self, n_points: int, X: Any, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    def features(
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
+    ) -> np.ndarray:
         """The features of rows that are to be learned; some become landmarks on the way."""
         if n_points == self.n_slots:
             phi = np.ascontiguousarray(self.basis(n_points, X, x).T)
         else:
-            values = self.points.tile(n_points, X, x, None, weight)
+            values = self.points.tile(n_points, X, x, y, weight, None)
             k = values.k.astype(np.float64)
             found, joined = grow_factor(
                 self.factor, n_points, k[:n_points], k[n_points:], weight > 0.0
@@ -68,9 +70,11 @@ class LandmarkStore(FoldedStore):
         self._n_points = phi.shape[1]
         return phi
 
-    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
+    def tile(
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
+    ) -> Values:
         """Kernel values among the rows, and their features."""
-        return self.values_of(self.features(n_points, X, x, weight), None, coef)
+        return self.values_of(self.features(n_points, X, x, y, weight), None, coef)
 
     def begin(self) -> None:
         """From now on, remember what is overwritten."""

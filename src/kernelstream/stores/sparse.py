@@ -35,7 +35,7 @@ class SparseStore(Slots):
         super().__init__(kernel, n_slots, rows, np.zeros(0, dtype))
 
     @staticmethod
-    def n_bytes(n_slots: int, n_features: int, dtype: np.dtype) -> int:
+    def n_bytes(kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
         """How much memory points of this size take: a place for every feature (`blocks`)."""
         return 4 * n_features
 
@@ -115,7 +115,9 @@ class SparseStore(Slots):
             rows, own = rows[:n_points], own[:n_points]
         self.write_block(rows, X, own, x, out)
 
-    def tile(self, n_points: int, X: Any, x: np.ndarray, coef: Any, weight: Any) -> Values:
+    def tile(
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
+    ) -> Values:
         """k(points, X) and below it k(X, X)."""
         shape = n_points + X.shape[0], X.shape[0]
         block = self.memory.lend("block", shape, self.dtype)
