@@ -5,11 +5,12 @@ What each member is worth is measured in docs/untuned.md.
 
 from typing import Any
 
-from kernelstream.budgets import Merge
+from kernelstream.budgets import Independent, Merge
 from kernelstream.committee.estimators import CommitteeClassifier, Member
-from kernelstream.kernels import RBF
+from kernelstream.kernels import RBF, Bias, Forest, Linear, Scaled
 from kernelstream.presets import make
 from kernelstream.scalings import Running
+from kernelstream.step_sizes import AdaGrad
 from kernelstream.updates import RLS
 
 __all__ = ["AutoClassifier"]
@@ -69,13 +70,27 @@ class AutoClassifier(CommitteeClassifier):
             Member("linear-pa", make("linear-pa", "classifier", scaling=_UNIT)),
             Member("smd-linear", make("smd-linear", "classifier", scaling=_UNIT)),
         ]
-        if not is_sparse:
-            kernel = RBF(2.0)
-            members.append(
-                Member("pa", make("pa", "classifier", kernel=kernel, budget=Merge(512),
-                                  scaling=_UNIT))
-            )  # fmt: skip
-            if n_features <= _MOST_FOR_SQUARES:
-                squares = make("rls", "classifier", update=RLS(0.999), scaling=_COMPRESSED)
-                members.append(Member("rls", squares, _SQUARES))
-        return members
+        if is_sparse:
+            return members
+        if n_features <= _MOST_FOR_SQUARES:
+            squares = make(
+                "rls", "classifier", update=RLS(0.999), regularization=1.0, scaling=_COMPRESSED
+            )
+            members.append(Member("rls", squares, _SQUARES))
+        kernel = Bias() + Scaled(Linear(), 1.0 / n_features) + RBF(2.0 / n_features)
+        second_order = make(
+            "sog-svc", "classifier", kernel=kernel, regularization=0.1, fit_intercept=False,
+            budget=Independent(0.003, 256, worth=3.0), scaling=_COMPRESSED,
+        )  # fmt: skip
+        kernel_machine = make(
+            "pa", "classifier", kernel=RBF(2.0), budget=Merge(512), scaling=_UNIT
+        )  # fmt: skip
+        forest = make(
+            "adagrad", "classifier", kernel=Forest(), step_size=AdaGrad(0.05, start=0.1)
+        )  # fmt: skip
+        return [
+            *members,
+            Member("second-order", second_order, _SQUARES),
+            Member("pa", kernel_machine),
+            Member("forest", forest),
+        ]

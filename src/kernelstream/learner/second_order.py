@@ -93,7 +93,7 @@ def _learn_tile(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
     state, store, model = machine.loop_state(), machine.store, machine.model
-    values = machine.kernel_tile(X, x, weight)
+    values = machine.kernel_tile(X, x, y, weight)
     space, products = _products(machine, values.k)
     given = Given(
         machine.n_points, float(state.margin.epsilon[0]), float(state.step_size.eta[0])
