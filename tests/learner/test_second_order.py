@@ -214,3 +214,16 @@ def test_probabilities_are_frequencies():
         order = list(model.classes_).index(True)
         assert (model.predict(X[3000:]) == (found[:, order] > 0.5)).mean() > 0.999
         assert np.abs(found[:, order] - truth[3000:]).mean() < 0.1
+
+
+def test_scaled_targets_have_scaled_deviations():
+    X, y = noisy_sine(600, 0)
+    found = []
+    for size in (1.0, 1000.0):
+        model = regressor(gamma=1.0, scaling="running", target_scaling="running")
+        for start in (0, 100):  # another unit in the second block
+            model.partial_fit(X[start::2], size * y[start::2])
+        found.append(np.array(model.predict(X[:50], return_std=True)) / size)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-6)
+    assert (found[0][1] > 0.3).all()  # the noise; early rows, whose unit is not known yet, add to it
+    assert (found[0][1] < 0.5).all()
