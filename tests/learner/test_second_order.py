@@ -53,6 +53,16 @@ def test_the_inverse_stays_accurate_over_a_million_rows():
     check_long_stream(1_000_000, 100)
 
 
+@pytest.mark.nightly
+def test_usps_in_one_pass(usps):
+    X, y = usps
+    shuffled = np.random.default_rng(0).permutation(len(X))
+    for order, most in ((np.arange(len(X)), 0.035), (shuffled, 0.034)):
+        model = ks.make("sog-svc", "classifier", gamma=1 / 128, budget=512)
+        assert ks.prequential(model, X[order], y[order]).error_rate <= most
+        assert residual(model.machine_) < 1e-9
+
+
 # a row of this length has no variance k / c that could be represented, others do
 FREE, LONG = 1e-100, 1e6
 
@@ -225,5 +235,7 @@ def test_scaled_targets_have_scaled_deviations():
             model.partial_fit(X[start::2], size * y[start::2])
         found.append(np.array(model.predict(X[:50], return_std=True)) / size)
     np.testing.assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-6)
-    assert (found[0][1] > 0.3).all()  # the noise; early rows, whose unit is not known yet, add to it
+    assert (
+        found[0][1] > 0.3
+    ).all()  # the noise; early rows, whose unit is not known yet, add to it
     assert (found[0][1] < 0.5).all()
