@@ -239,3 +239,19 @@ def test_scaled_targets_have_scaled_deviations():
         found[0][1] > 0.3
     ).all()  # the noise; early rows, whose unit is not known yet, add to it
     assert (found[0][1] < 0.5).all()
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("preset", ["sog-svr", "svmd"])
+def test_a_newcomer_must_be_worth_its_place(preset):
+    X, y = lively_rows(192, 3)
+    first = regressor(gamma=0.5, budget=Independent(0.05)).partial_fit(X, y).support_vectors_[:12]
+    kept = {}
+    for worth in (1.0, 1e12):
+        budget = Independent(0.05, 12, worth=worth)
+        model = ks.make(preset, "regressor", kernel=Homogenized(RBF(0.5), 1.0), budget=budget)
+        model.set_params(fit_intercept=False).partial_fit(X, y)
+        assert model.n_support_ == 12
+        kept[worth] = {tuple(row) for row in model.support_vectors_}
+    assert kept[1e12] == {tuple(row) for row in first}
+    assert len(kept[1.0] - kept[1e12]) > 2
