@@ -53,6 +53,16 @@ def test_the_inverse_stays_accurate_over_a_million_rows():
     check_long_stream(1_000_000, 100)
 
 
+@pytest.mark.nightly
+def test_usps_in_one_pass(usps):
+    X, y = usps
+    shuffled = np.random.default_rng(0).permutation(len(X))
+    for order, most in ((np.arange(len(X)), 0.035), (shuffled, 0.034)):
+        model = ks.make("sog-svc", "classifier", gamma=1 / 128, budget=512)
+        assert ks.prequential(model, X[order], y[order]).error_rate <= most
+        assert residual(model.machine_) < 1e-9
+
+
 # a row of this length has no variance k / c that could be represented, others do
 FREE, LONG = 1e-100, 1e6
 
@@ -214,3 +224,34 @@ def test_probabilities_are_frequencies():
         order = list(model.classes_).index(True)
         assert (model.predict(X[3000:]) == (found[:, order] > 0.5)).mean() > 0.999
         assert np.abs(found[:, order] - truth[3000:]).mean() < 0.1
+
+
+def test_scaled_targets_have_scaled_deviations():
+    X, y = noisy_sine(600, 0)
+    found = []
+    for size in (1.0, 1000.0):
+        model = regressor(gamma=1.0, scaling="running", target_scaling="running")
+        for start in (0, 100):  # another unit in the second block
+            model.partial_fit(X[start::2], size * y[start::2])
+        found.append(np.array(model.predict(X[:50], return_std=True)) / size)
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-6, atol=1e-6)
+    assert (
+        found[0][1] > 0.3
+    ).all()  # the noise; early rows, whose unit is not known yet, add to it
+    assert (found[0][1] < 0.5).all()
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("preset", ["sog-svr", "svmd"])
+def test_a_newcomer_must_be_worth_its_place(preset):
+    X, y = lively_rows(192, 3)
+    first = regressor(gamma=0.5, budget=Independent(0.05)).partial_fit(X, y).support_vectors_[:12]
+    kept = {}
+    for worth in (1.0, 1e12):
+        budget = Independent(0.05, 12, worth=worth)
+        model = ks.make(preset, "regressor", kernel=Homogenized(RBF(0.5), 1.0), budget=budget)
+        model.set_params(fit_intercept=False).partial_fit(X, y)
+        assert model.n_support_ == 12
+        kept[worth] = {tuple(row) for row in model.support_vectors_}
+    assert kept[1e12] == {tuple(row) for row in first}
+    assert len(kept[1.0] - kept[1e12]) > 2
