@@ -244,6 +244,20 @@ def test_blocks_do_not_matter(combination, seed, sparse_rows, averaged):
     np.testing.assert_allclose(blocks.scores(rows), one_by_one.scores(X), atol=1e-9)
 
 
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("preset", ["adagrad", "smd-linear", "rls"])
+def test_a_step_size_per_node(preset):
+    """Nodes that appear later have weights, steps and covariances as if they had been there."""
+    X, y, weight = problem(200, 8)
+    block, rows = (ks.make(preset, "classifier", kernel=Forest(**SMALL)) for _ in range(2))
+    block.partial_fit(X, y, classes=[0, 1, 2], sample_weight=weight)
+    for part in np.array_split(np.arange(200), 30):
+        rows.partial_fit(X[part], y[part], classes=[0, 1, 2], sample_weight=weight[part])
+    assert block.machine_.n_points > SMALL["n_trees"]
+    np.testing.assert_allclose(rows.coef_, block.coef_, atol=1e-9)
+    np.testing.assert_allclose(rows.decision_function(X), block.decision_function(X), atol=1e-9)
+
+
 def test_the_norm_is_that_of_the_weights():
     X, y, _ = problem(300, 0)
     model = ks.KernelClassifier(Forest(**SMALL), loss="log_loss").partial_fit(X, y)
