@@ -295,6 +295,25 @@ def test_a_block_is_undone_byte_by_byte(criterion):
         assert np.array_equal(array, store.to_arrays(0)[name]), name
 
 
+def test_a_machine_is_rolled_back():
+    combination = Combination(("classification", "log_loss", "many"))
+    X, y, weight = problem(300, 9)
+    machine, never_failed = machine_of(combination), machine_of(combination)
+    for m in (machine, never_failed):
+        m.learn(X[:100], y[:100], weight[:100])
+    before = {name: array.copy() for name, array in machine.to_arrays().items()}
+    machine.begin()
+    machine.learn(X[100:200], y[100:200], weight[100:200])
+    assert len(machine.to_arrays()["trees.left"]) > len(before["trees.left"])
+    machine.roll_back()
+    for name, array in machine.to_arrays().items():
+        assert array.tobytes() == before[name].tobytes(), name
+    for m in (machine, never_failed):
+        m.learn(X[200:], y[200:], weight[200:])
+    for name, array in machine.to_arrays().items():
+        assert array.tobytes() == never_failed.to_arrays()[name].tobytes(), name
+
+
 def test_a_copy_is_on_its_own():
     X, y, weight = problem(300, 2)
     store = store_of()
