@@ -244,6 +244,20 @@ def test_blocks_do_not_matter(combination, seed, sparse_rows, averaged):
     np.testing.assert_allclose(blocks.scores(rows), one_by_one.scores(X), atol=1e-9)
 
 
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("preset", ["adagrad", "smd-linear", "rls"])
+def test_a_step_size_per_node(preset):
+    """Nodes that appear later have weights, steps and covariances as if they had been there."""
+    X, y, weight = problem(200, 8)
+    block, rows = (ks.make(preset, "classifier", kernel=Forest(**SMALL)) for _ in range(2))
+    block.partial_fit(X, y, classes=[0, 1, 2], sample_weight=weight)
+    for part in np.array_split(np.arange(200), 30):
+        rows.partial_fit(X[part], y[part], classes=[0, 1, 2], sample_weight=weight[part])
+    assert block.machine_.n_points > SMALL["n_trees"]
+    np.testing.assert_allclose(rows.coef_, block.coef_, atol=1e-9)
+    np.testing.assert_allclose(rows.decision_function(X), block.decision_function(X), atol=1e-9)
+
+
 def test_the_norm_is_that_of_the_weights():
     X, y, _ = problem(300, 0)
     model = ks.KernelClassifier(Forest(**SMALL), loss="log_loss").partial_fit(X, y)
@@ -279,6 +293,25 @@ def test_a_block_is_undone_byte_by_byte(criterion):
     never_failed.learn(X[third], y[third], weight[third])
     for name, array in never_failed.to_arrays(0).items():
         assert np.array_equal(array, store.to_arrays(0)[name]), name
+
+
+def test_a_machine_is_rolled_back():
+    combination = Combination(("classification", "log_loss", "many"))
+    X, y, weight = problem(300, 9)
+    machine, never_failed = machine_of(combination), machine_of(combination)
+    for m in (machine, never_failed):
+        m.learn(X[:100], y[:100], weight[:100])
+    before = {name: array.copy() for name, array in machine.to_arrays().items()}
+    machine.begin()
+    machine.learn(X[100:200], y[100:200], weight[100:200])
+    assert len(machine.to_arrays()["trees.left"]) > len(before["trees.left"])
+    machine.roll_back()
+    for name, array in machine.to_arrays().items():
+        assert array.tobytes() == before[name].tobytes(), name
+    for m in (machine, never_failed):
+        m.learn(X[200:], y[200:], weight[200:])
+    for name, array in machine.to_arrays().items():
+        assert array.tobytes() == never_failed.to_arrays()[name].tobytes(), name
 
 
 def test_a_copy_is_on_its_own():

@@ -7,6 +7,7 @@ Fewer than all: the next one is refused.
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from kernelstream.expansion import Tile
 from kernelstream.learner.dictionary import learn_dictionary, new_dictionary_work
@@ -76,6 +77,8 @@ def learn_by_least_squares(
 ) -> int:
     """The loop of recursive least squares, on the features."""
     phi = features_of(machine, X, x, y, weight)
+    if sparse.issparse(phi):  # of dense rows: there are few, see `RLS.check_size`
+        phi = phi.toarray()
     work = machine.memory(new_least_squares_work, machine.n_outputs, machine.n_slots)
     done = machine.call(
         "learn", learn_least_squares, machine.model, machine.state, phi, y, weight, trail, work,

@@ -138,10 +138,10 @@ class FoldedStore:
 
     def writer(self, X: Any, x: np.ndarray, values: Values) -> Any:
         """What the loop is given to add rows to the weights."""
-        phi = values.basis.T
-        if sparse.issparse(phi):
-            return SparseFeatures(phi.indptr, phi.indices, phi.data)
-        return DenseFeatures(phi)
+        basis = values.basis
+        if sparse.issparse(basis):  # its columns are the rows: the same arrays
+            return SparseFeatures(basis.indptr, basis.indices, basis.data)
+        return DenseFeatures(basis.T)
 
     def write(self, trail: Any, done: int, X: Any, x: np.ndarray) -> None:
         """Nothing: the loop has added the rows to the weights."""

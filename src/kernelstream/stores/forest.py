@@ -84,13 +84,17 @@ class ForestStore(FoldedStore):
 
     def basis(self, n_points: int, X: Any, x: np.ndarray) -> Any:
         """The nodes on the paths of rows, a line each."""
-        pieces = []
-        for start in range(0, X.shape[0], _ROWS) if sparse.issparse(X) else [0]:
-            rows = self._dense(X[start : start + _ROWS] if sparse.issparse(X) else X)
-            indptr, indices = self._room_for(len(rows), Memory())
-            self._call("walk", walk, self.trees, rows, indptr, indices)
-            pieces.append(self._as_features(indptr, indices))
-        return (pieces[0] if len(pieces) == 1 else sparse.vstack(pieces, format="csr")).T
+        if not sparse.issparse(X):
+            return self._paths(X).T
+        pieces = [X[start : start + _ROWS] for start in range(0, X.shape[0], _ROWS)]
+        return sparse.vstack([self._paths(piece) for piece in pieces], format="csr").T
+
+    def _paths(self, X: Any) -> sparse.csr_array:
+        """The features of rows, in memory of their own: several threads may predict."""
+        rows = self._dense(X)
+        indptr, indices = self._room_for(len(rows), Memory())
+        self._call("walk", walk, self.trees, rows, indptr, indices)
+        return self._as_features(indptr, indices)
 
     def features(
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
