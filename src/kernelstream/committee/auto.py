@@ -85,9 +85,10 @@ class AutoClassifier(CommitteeClassifier):
         kernel_machine = make(
             "pa", "classifier", kernel=RBF(2.0), budget=Merge(512), scaling=_UNIT
         )  # fmt: skip
+        # rate 0.05 and start 0.1 for features of size one, which those of 32 trees are not
         forest = make(
-            "adagrad", "classifier", kernel=Forest(), step_size=AdaGrad(0.05, start=0.1)
-        )  # fmt: skip
+            "adagrad", "classifier", kernel=Forest(32), step_size=AdaGrad(0.283, start=0.0031)
+        )
         return [
             *members,
             Member("second-order", second_order, _SQUARES),
