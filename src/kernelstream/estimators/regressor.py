@@ -222,7 +222,8 @@ class KernelRegressor(Regressing, KernelEstimator):
         self, scores: np.ndarray, y: np.ndarray, before: np.ndarray
     ) -> tuple[float, float]:
         own, constant = abs(scores[:, 0] - y), abs(before.mean() - y)
-        if np.sum(own**2) <= np.sum(constant**2):
+        largest = max(own.max(), constant.max(), np.finfo(float).tiny)  # whose square may overflow
+        if np.sum((own / largest) ** 2) <= np.sum((constant / largest) ** 2):
             return 0.0, float(len(y))
         return float((own > constant).sum()), float((own < constant).sum())
 
