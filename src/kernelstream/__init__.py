@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         vision,
     )
     from kernelstream.checkpoints import Checkpointer
-    from kernelstream.committee import Committee
+    from kernelstream.committee import AutoDetector, Committee
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
     from kernelstream.evaluate import PrequentialResult, prequential
     from kernelstream.fleet import Fleet
@@ -33,6 +33,7 @@ __version__ = "0.1.0"
 # Where each public name lives. Names are imported when they are first used: scikit-learn and Numba
 # take a second to import, and `kernelstream --help` needs neither.
 _HOME = {
+    "AutoDetector": "committee",
     "BadRow": "learner.rows",
     "Checkpointer": "checkpoints",
     "Committee": "committee",
@@ -52,6 +53,7 @@ _MODULES = [
 ]  # fmt: skip
 
 __all__ = [
+    "AutoDetector",
     "BadRow",
     "Checkpointer",
     "Committee",

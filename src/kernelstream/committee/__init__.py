@@ -5,6 +5,7 @@ over the rows, which learns from the targets how much each member counts (`mixin
 does not depend on how a stream is cut into blocks, and members may run on several threads.
 """
 
+from kernelstream.committee.detector import AutoDetector
 from kernelstream.committee.estimators import (
     Committee,
     CommitteeClassifier,
@@ -13,8 +14,10 @@ from kernelstream.committee.estimators import (
 )
 from kernelstream.committee.machine import CommitteeMachine
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
+from kernelstream.committee.novelty_machine import NoveltyMachine
 
 __all__ = [
+    "AutoDetector",
     "Committee",
     "CommitteeClassifier",
     "CommitteeDetector",
@@ -23,5 +26,6 @@ __all__ = [
     "HighestMean",
     "Mixing",
     "NewtonStacking",
+    "NoveltyMachine",
     "RidgeStacking",
 ]
