@@ -15,6 +15,7 @@ from kernelstream.compiled import compiled
 from kernelstream.parts import Part, number, part
 
 __all__ = [
+    "FIRST_THRESHOLD",
     "HighestMean",
     "HighestState",
     "Mixing",
@@ -500,6 +501,11 @@ class RidgeStacking(Mixing):
 # --- novelty: the highest of standardised scores --------------------------------------------------
 
 
+# Where one row in twenty is an alarm, or nearly so: to begin there costs fewer false alarms than to
+# come from zero.
+FIRST_THRESHOLD = -2.0
+
+
 class HighestState(NamedTuple):
     """Running statistics of the members' scores, and the threshold of alarms."""
 
@@ -530,10 +536,11 @@ def mix_highest(state, n_highest, said, lowest):
 @register_jitable
 def learn_highest(state, nu, rate, said, mixed, weight):
     """Learn what the members said of a row, and whether it was an alarm."""
-    # the threshold is the quantile nu of the mixed scores, followed by steps that shrink
-    step = max(rate, 1.0 / (1.0 + state.count[0]))
+    # The threshold is the quantile nu of the mixed scores, followed by steps that shrink. Weights
+    # do not matter here: nu is a share of the rows.
+    step = max(rate, 1.0 / math.sqrt(1.0 + state.count[0]))
     alarm = mixed < state.threshold[0]
-    state.threshold[0] += step * weight * (nu - (1.0 if alarm else 0.0))
+    state.threshold[0] += step * (nu - (1.0 if alarm else 0.0))
     state.count[0] += weight
     for e in range(said.shape[0]):
         away = said[e] - state.mean[e]
@@ -566,19 +573,19 @@ class HighestMean(Mixing):
         How many members are averaged.
     nu : float, default=0.05
         The share of rows that are alarms.
-    rate : float, default=0.01
-        How fast the threshold follows, in standard deviations.
+    rate : float, default=0.02
+        How fast the threshold follows in the long run, in standard deviations; at first, faster.
 
     Examples
     --------
     >>> import kernelstream as ks
     >>> ks.committee.HighestMean(n_highest=1)
-    HighestMean(n_highest=1, nu=0.05, rate=0.01)
+    HighestMean(n_highest=1, nu=0.05, rate=0.02)
     """
 
     task = "novelty"
 
-    def __init__(self, n_highest: int = 2, nu: float = 0.05, rate: float = 0.01):
+    def __init__(self, n_highest: int = 2, nu: float = 0.05, rate: float = 0.02):
         self.n_highest = n_highest
         self.nu = nu
         self.rate = rate
@@ -590,7 +597,8 @@ class HighestMean(Mixing):
         number("n_highest", self.n_highest, at_least=1)
 
     def new_state(self, n_members: int) -> HighestState:
-        return HighestState(np.zeros(n_members), np.zeros(n_members), np.zeros(1), np.zeros(1))
+        first = np.full(1, FIRST_THRESHOLD)
+        return HighestState(np.zeros(n_members), np.zeros(n_members), np.zeros(1), first)
 
     def _run(self, state: Any, scores: Any, weight: Any, learns: bool) -> Any:
         out, loss = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])

@@ -27,7 +27,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
-from kernelstream.committee.mixing import HighestState, learn_highest, mix_highest
+from kernelstream.committee.mixing import (
+    FIRST_THRESHOLD,
+    HighestState,
+    learn_highest,
+    mix_highest,
+)
 from kernelstream.compiled import compiled
 from kernelstream.parts import LARGEST_SQUARE, Field
 
@@ -157,7 +162,7 @@ def declared() -> NoveltyState:
             mean=Field(("members",), 0.0),
             square=Field(("members",), 0.0, least=0.0),
             count=Field((), 0.0, least=0.0),
-            threshold=Field((), 0.0),
+            threshold=Field((), FIRST_THRESHOLD),
         ),
     )
 
