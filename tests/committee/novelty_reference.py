@@ -60,7 +60,7 @@ class Reference:
         self.histograms = [[] for _ in range(n_features)]  # pairs of a centre and a mass
         self.reservoir = np.zeros((0, n_features))
         self.n_offered, self.renewal = 0, 1
-        self.members, self.kernel_mean, self.sum = Moments(), Moments(), Moments()
+        self.members, self.mixed = Moments(), Moments()
         self.threshold, self.count = -2.0, 0.0
 
     # --- scaling ---
@@ -141,10 +141,8 @@ class Reference:
         n = len(self.reservoir)
         counts = (self.bins == bins).sum(axis=0) * (bins < 32)
         rare = -np.mean(np.log((counts + 0.5) / (n + 16)))
-        apart2 = ((self.scaled - scaled) ** 2).mean(axis=1)
-        kernel = -math.log((1 / (1 + apart2)).mean())
         said = [mahalanobis, tails, near, rare, white_near]
-        return np.array(said if self.full else said[:4]), kernel, own, white_own
+        return np.array(said if self.full else said[:4]), own, white_own
 
     # --- learning ---
 
@@ -153,18 +151,15 @@ class Reference:
         t, score, let_in, own = len(self.rows), 0.0, True, (0.0, 0.0)
         threshold = self.threshold
         if t:
-            said, kernel, *own = self.say(x)
+            said, *own = self.say(x)
             standardised = self.members.standardised(said)
             score = -np.sort(standardised)[-2:].mean()
         if weight == 0.0:
             return score, threshold
         if t:
-            total = standardised[0] + standardised[1] + self.kernel_mean.standardised(kernel)
-            let_in = t + 1 < 33 or self.sum.standardised(total) <= 1.0
-            for moments, value in (
-                (self.members, said), (self.kernel_mean, kernel), (self.sum, total)
-            ):  # fmt: skip
-                moments.add(value, weight)
+            let_in = t + 1 < 33 or self.mixed.standardised(score) >= -1.5
+            self.members.add(said, weight)
+            self.mixed.add(score, weight)
             step = max(0.02, 1 / math.sqrt(1 + self.count))
             self.threshold += step * (self.nu - (score < self.threshold))
             self.count += weight

@@ -12,9 +12,8 @@ most clearly count (`HighestMean`). The members are
 
 Scales and whitening, which all that concerns the reservoir depends on, are frozen and renewed when
 the number of rows has grown by a fifth: at fixed row numbers, so that it does not matter how a
-stream is cut into blocks. A row that looks new by the members that do not need the reservoir, and
-by its mean kernel value with the reservoir, does not enter it (the *gate*): otherwise the local
-members would soon take what is new for ordinary.
+stream is cut into blocks. A row that looks new does not enter the reservoir (the *gate*): otherwise
+the local members would soon take what is new for ordinary.
 
 Beyond 64 features correlations are taken to be zero. Then there is no fifth member, which would be
 the third one again.
@@ -45,6 +44,7 @@ _N_BINS = 32
 _N_CENTROIDS = 32
 _N_PROJECTIONS = 64
 _GATED_FROM = 33
+_GATED_BELOW = 1.5
 _GROWTH = 1.2  # of the number of rows between two renewals
 _CONSTANT = 1e-12  # standard deviations below this part of the mean are rounding errors
 _STEEPEST = 300.0  # exponents stay within: the product of two powers is still a number
@@ -82,8 +82,8 @@ class NoveltyState(NamedTuple):
     width: Any  # (projections,): of a bin
     count: Any  # (projections, bins)
     bin: Any  # (projections, points): where each row of the reservoir is; the last one: nowhere
-    gate_mean: Any  # (gate,): of the logarithm of the mean kernel value, and of the gate's sum
-    gate_square: Any  # (gate,)
+    gate_mean: Any  # of the mixed score
+    gate_square: Any
     members: Any  # `HighestState`
 
 
@@ -101,7 +101,7 @@ class NoveltyWork(NamedTuple):
     said: Any  # (members,)
     lowest: Any  # (2,)
     factor: Any  # (correlated, correlated)
-    own: Any  # (3,): the row's own distances to the 15th neighbour, and its mean kernel value
+    own: Any  # (2,): the row's own distances to the 15th neighbour
 
 
 def sizes_of(n_features: int) -> dict[str, int]:
@@ -117,7 +117,6 @@ def sizes_of(n_features: int) -> dict[str, int]:
         "terms": math.ceil(math.sqrt(n_features)),
         "bins": _N_BINS,
         "bins_and_one": _N_BINS + 1,
-        "gate": 2,
     }
 
 
@@ -156,8 +155,8 @@ def declared() -> NoveltyState:
         width=Field(("projections",), 0.0, least=0.0),
         count=Field(("projections", "bins"), 0, int, below="points_and_one"),
         bin=Field(("projections", "points"), 0, int, below="bins_and_one"),
-        gate_mean=Field(("gate",), 0.0),
-        gate_square=Field(("gate",), 0.0, least=0.0),
+        gate_mean=Field((), 0.0),
+        gate_square=Field((), 0.0, least=0.0),
         members=HighestState(
             mean=Field(("members",), 0.0),
             square=Field(("members",), 0.0, least=0.0),
@@ -182,7 +181,7 @@ def new_work(sizes: dict[str, int]) -> NoveltyWork:
         said=np.zeros(sizes["members"]),
         lowest=np.zeros(N_HIGHEST),
         factor=np.zeros((correlated, correlated)),
-        own=np.zeros(3),
+        own=np.zeros(2),
     )
 
 
@@ -331,15 +330,6 @@ def _local(points, n_points, reach, x, distance, work):
     return math.log((own + 0.01) / (others / found + 0.01)), own
 
 
-@partial(compiled, any_order=True)
-def _kernel_mean(distance, n_points, n_features):
-    """The mean of ``1 / (1 + |x - p|^2 / d)`` over the reservoir."""
-    total = 0.0
-    for s in range(n_points):
-        total += 1.0 / (1.0 + distance[s] / n_features)
-    return total / n_points
-
-
 @register_jitable
 def _bin_of(chosen, weight, low, width, x):
     """The bin of a projection in which x lies; beyond the last: in none."""
@@ -364,7 +354,7 @@ def _projections(chosen, weight, low, width, count, n_points, x, out):
 @register_jitable
 def _say(state, x, work):
     """Write what each member says of a row: low means unlike the rows so far, as elsewhere."""
-    n_points, n_features = state.n_points[0], x.shape[0]
+    n_points = state.n_points[0]
     _scale(state, x, work)
     work.said[0] = -_mahalanobis(state, work)
     tails = _tails(
@@ -376,7 +366,6 @@ def _say(state, x, work):
         state.scaled, n_points, state.reach, work.scaled, work.distance, work
     )
     work.said[2] = -local
-    work.own[2] = -math.log(_kernel_mean(work.distance, n_points, n_features))
     seen = work.scaled
     if work.white.shape[0] > 0:
         _multiply(state.whitening, work.scaled, work.white)
@@ -394,30 +383,17 @@ def _say(state, x, work):
 
 
 @register_jitable
-def _standardised(value, mean, square, count):
-    sd = math.sqrt(square / count) if count > 0.0 else 0.0
-    return (value - mean) / sd if sd > 0.0 else 0.0
+def _is_let_in(state, score, weight):
+    """Whether a row may enter the reservoir, by its mixed score, of which the gate keeps moments.
 
-
-@register_jitable
-def _is_let_in(state, work, weight):
-    """Whether a row may enter the reservoir; the gate learns it.
-
-    The row's Mahalanobis distance, tails and mean kernel value, each standardised, are added; the
-    sum must not exceed its mean by more than a standard deviation.
+    The score must not be below its mean by more than one and a half standard deviations.
     """
-    mean, square = state.gate_mean, state.gate_square
-    members, count = state.members, state.members.count[0]
-    total = _standardised(work.own[2], mean[0], square[0], count)
-    for e in range(2):
-        total -= _standardised(work.said[e], members.mean[e], members.square[e], count)
-    above = _standardised(total, mean[1], square[1], count)
-    for k in range(2):
-        value = work.own[2] if k == 0 else total
-        away = value - mean[k]
-        mean[k] += away * weight / (count + weight)
-        square[k] += weight * away * (value - mean[k])
-    return state.n_rows[0] + 1 < _GATED_FROM or above <= 1.0
+    mean, square, count = state.gate_mean, state.gate_square, state.members.count[0]
+    sd = math.sqrt(square[0] / count) if count > 0.0 else 0.0
+    away = score - mean[0]
+    mean[0] += away * weight / (count + weight)
+    square[0] += weight * away * (score - mean[0])
+    return state.n_rows[0] + 1 < _GATED_FROM or away >= -_GATED_BELOW * sd
 
 
 @compiled
@@ -629,7 +605,7 @@ def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin
             continue  # a row without weight is as good as absent
         is_let_in = True
         if state.n_rows[0] > 0:
-            is_let_in = _is_let_in(state, work, weight[i])
+            is_let_in = _is_let_in(state, mixed, weight[i])
             learn_highest(state.members, nu, rate, work.said, mixed, weight[i])
         _count(
             x, weight[i], state.total[0], state.mean, state.square, state.products, work.z
