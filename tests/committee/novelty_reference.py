@@ -1,5 +1,6 @@
 """`AutoDetector`, one row at a time in plain NumPy: slow, and as its documentation says it."""
 
+import itertools
 import math
 
 import numpy as np
@@ -56,12 +57,12 @@ class Reference:
         self.chosen, self.weights = chosen, weights  # of the projections
         self.full = n_features <= 64
         self.size = min(512, max(256, 16384 // n_features))
-        self.rows, self.row_weights = np.zeros((0, n_features)), np.zeros(0)
+        self.rows, self.row_weights = np.zeros((0, n_features)), np.zeros(0)  # as counted
         self.histograms = [[] for _ in range(n_features)]  # pairs of a centre and a mass
         self.reservoir = np.zeros((0, n_features))
         self.n_offered, self.renewal = 0, 1
         self.members, self.mixed = Moments(), Moments()
-        self.threshold, self.count = -2.0, 0.0
+        self.threshold, self.count = 0.0, 0.0
 
     # --- scaling ---
 
@@ -75,6 +76,13 @@ class Reference:
         C = np.where(np.outer(sd, sd) > 0, cov / np.outer(safe, safe), 0.0)
         np.fill_diagonal(C, 1.0)
         return mean, sd, C
+
+    def counted(self, x):
+        """What the statistics see of a row."""
+        if len(self.rows) < 20:
+            return x
+        mean, sd, _ = self.statistics()
+        return np.where(sd > 0, np.clip(x, mean - 10 * sd, mean + 10 * sd), x)
 
     def z(self, x):
         mean, sd, _ = self.statistics()
@@ -163,7 +171,7 @@ class Reference:
             step = max(0.02, 1 / math.sqrt(1 + self.count))
             self.threshold += step * (self.nu - (score < self.threshold))
             self.count += weight
-        self.rows = np.vstack([self.rows, x])
+        self.rows = np.vstack([self.rows, self.counted(x)])
         self.row_weights = np.append(self.row_weights, weight)
         for j in range(self.d):
             self.add_to_histogram(j, x[j], weight)
@@ -176,7 +184,7 @@ class Reference:
     def add_to_histogram(self, j, x, weight):
         h = sorted([*self.histograms[j], (x, weight)], key=lambda pair: pair[0])
         if len(h) > 32:
-            gaps = [b[0] - a[0] for a, b in zip(h[:-1], h[1:], strict=True)]
+            gaps = [b[0] - a[0] for a, b in itertools.pairwise(h)]
             i = int(np.argmin(gaps))
             (a, m), (b, n) = h[i : i + 2]
             h[i : i + 2] = [((m * a + n * b) / (m + n), m + n)]

@@ -15,7 +15,6 @@ from kernelstream.compiled import compiled
 from kernelstream.parts import Part, number, part
 
 __all__ = [
-    "FIRST_THRESHOLD",
     "HighestMean",
     "HighestState",
     "Mixing",
@@ -501,11 +500,6 @@ class RidgeStacking(Mixing):
 # --- novelty: the highest of standardised scores --------------------------------------------------
 
 
-# Where one row in twenty is an alarm, or nearly so: to begin there costs fewer false alarms than to
-# come from zero.
-FIRST_THRESHOLD = -2.0
-
-
 class HighestState(NamedTuple):
     """Running statistics of the members' scores, and the threshold of alarms."""
 
@@ -597,8 +591,7 @@ class HighestMean(Mixing):
         number("n_highest", self.n_highest, at_least=1)
 
     def new_state(self, n_members: int) -> HighestState:
-        first = np.full(1, FIRST_THRESHOLD)
-        return HighestState(np.zeros(n_members), np.zeros(n_members), np.zeros(1), first)
+        return HighestState(np.zeros(n_members), np.zeros(n_members), np.zeros(1), np.zeros(1))
 
     def _run(self, state: Any, scores: Any, weight: Any, learns: bool) -> Any:
         out, loss = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])

@@ -26,12 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba.extending import register_jitable
 
-from kernelstream.committee.mixing import (
-    FIRST_THRESHOLD,
-    HighestState,
-    learn_highest,
-    mix_highest,
-)
+from kernelstream.committee.mixing import HighestState, learn_highest, mix_highest
 from kernelstream.compiled import compiled
 from kernelstream.parts import LARGEST_SQUARE, Field
 
@@ -46,6 +41,8 @@ _N_PROJECTIONS = 64
 _GATED_FROM = 33
 _GATED_BELOW = 1.5
 _GROWTH = 1.2  # of the number of rows between two renewals
+_TRUSTED_ROWS = 20
+_OUTLIER = 10.0  # standard deviations: what statistics see of a value, once they can be trusted
 _CONSTANT = 1e-12  # standard deviations below this part of the mean are rounding errors
 _STEEPEST = 300.0  # exponents stay within: the product of two powers is still a number
 
@@ -161,7 +158,7 @@ def declared() -> NoveltyState:
             mean=Field(("members",), 0.0),
             square=Field(("members",), 0.0, least=0.0),
             count=Field((), 0.0, least=0.0),
-            threshold=Field((), FIRST_THRESHOLD),
+            threshold=Field((), 0.0),
         ),
     )
 
@@ -397,11 +394,19 @@ def _is_let_in(state, score, weight):
 
 
 @compiled
-def _count(x, weight, total, mean, square, products, away):
-    """Welford's update of means, squares and products, with a weight."""
+def _count(x, weight, n_rows, total, mean, square, products, away):
+    """Welford's update of means, squares and products, with a weight.
+
+    After twenty rows, a value counts as if it were within ten standard deviations: otherwise a few
+    outliers would hide all others. A feature that was constant may become anything.
+    """
     share = weight / (total + weight)
     for j in range(x.shape[0]):
         away[j] = x[j] - mean[j]
+        if n_rows >= _TRUSTED_ROWS:
+            sd = math.sqrt(square[j] / total)
+            if sd > _CONSTANT * abs(mean[j]):
+                away[j] = _clipped(away[j], _OUTLIER * sd)
         mean[j] += share * away[j]
         square[j] += share * total * away[j] * away[j]
     for i in range(products.shape[0]):
@@ -562,9 +567,7 @@ def _renew(state, work):
             state.scaled[j, s] = _clipped(away, state.limit[0])
     few = n_features / n_rows
     state.spread[0] = 1.0 / (1.01 + few)
-    _reaches(
-        state.scaled, n_points, work.scaled, work.distance, work.near, work.who, state.reach
-    )
+    _reaches(state.scaled, n_points, work.scaled, work.distance, work.near, work.who, state.reach)
     seen, row = state.scaled, work.scaled
     if work.white.shape[0] > 0:
         _inverse_root(state.square, state.products, 0.01 + few, work.factor, state.precision)
@@ -608,8 +611,9 @@ def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin
             is_let_in = _is_let_in(state, mixed, weight[i])
             learn_highest(state.members, nu, rate, work.said, mixed, weight[i])
         _count(
-            x, weight[i], state.total[0], state.mean, state.square, state.products, work.z
-        )
+            x, weight[i], state.n_rows[0], state.total[0], state.mean, state.square,
+            state.products, work.z,
+        )  # fmt: skip
         _add_to_histograms(
             x, weight[i], state.frozen_mean, state.frozen_scale, state.centre, state.mass,
             state.power, min(state.n_rows[0], _N_CENTROIDS),

@@ -1,8 +1,7 @@
 """The members for novelty as something that learns: the same methods as one machine."""
 
-import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,10 +15,18 @@ from kernelstream.learner.state import check_entries, new_arrays, snapshot
 from kernelstream.learner.undo import Undo
 from kernelstream.scalings import LARGEST_FEATURE
 
-__all__ = ["NoveltyMachine"]
+__all__ = ["NoveltyMachine", "Scanned"]
 
 _RATE = 0.02  # how fast the threshold follows in the long run, in standard deviations
 _TOO_LARGE = f"it has a feature beyond {LARGEST_FEATURE:g}: scale it down"
+
+
+class Scanned(NamedTuple):
+    """What a scan says of each row, before it is learned."""
+
+    scores: np.ndarray  # (rows, 1): the larger, the more familiar
+    margin: np.ndarray  # (rows,): the threshold
+    said: np.ndarray  # (rows, members): what each member says
 
 
 class NoveltyMachine:
@@ -88,21 +95,19 @@ class NoveltyMachine:
         """
         _refuse(X, weight)
         n_before = self.n_points
-        scores, margin, _ = self._scan(X, weight, learns=True)
+        scores, margin, _ = self.scan(X, weight, learns=True)
         n = len(margin)
         nothing, nowhere = np.zeros(n), np.full(n, -1)
         loss = np.maximum(margin - scores[:, 0], 0.0)
         if not keep_scores:
             scores = scores[:, :0]
         n_points = np.linspace(n_before, self.n_points, n + 1)[1:].astype(np.int64)
-        return [
-            Trail(nowhere, nowhere, nothing, scores, loss, nothing, nothing, margin, n_points)
-        ]
+        return [Trail(nowhere, nowhere, nothing, scores, loss, nothing, nothing, margin, n_points)]
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row."""
         _refuse(X, None)
-        self._scan(X, np.ones(1), learns=True)
+        self.scan(X, np.ones(1), learns=True)
 
     def learns_in_one_call(self) -> bool:
         """Nothing can interrupt the scan half way."""
@@ -111,20 +116,14 @@ class NoveltyMachine:
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
         """The scores of every row, of shape (rows, 1): the larger, the more familiar."""
         _refuse(X, None)
-        return self._scan(X, np.zeros(X.shape[0]), learns=False)[0]
+        return self.scan(X, np.zeros(X.shape[0]), learns=False).scores
 
     def score_row(self, X: Any) -> np.ndarray:
         """The score of a block of one row, of shape (1,)."""
         return self.scores(X)[0]
 
-    def member_scores(self, X: Any) -> np.ndarray:
-        """What each member says of rows, of shape (rows, members): high means new."""
-        _refuse(X, None)
-        return -self._scan(X, np.zeros(X.shape[0]), learns=False)[2]
-
-    def _scan(
-        self, X: Any, weight: np.ndarray, learns: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def scan(self, X: Any, weight: np.ndarray, learns: bool) -> Scanned:
+        """Score rows in order, and learn each after it was scored, if asked to."""
         n = X.shape[0]
         said, scores, margin = np.empty((n, self.sizes["members"])), np.empty((n, 1)), np.empty(n)
         changes = (self._undo or Undo()).changes_for(self.sizes["points"])
@@ -135,7 +134,7 @@ class NoveltyMachine:
         if self._entry is None:
             self._entry = entry_point(scan, *arguments)
         self._entry(*arguments)
-        return scores, margin, said
+        return Scanned(scores, margin, said)
 
     # --- all or nothing --------------------------------------------------------------------------
 
@@ -182,11 +181,13 @@ class NoveltyMachine:
     def __getstate__(self) -> dict[str, Any]:
         with self.gate:
             copy = dict(self.copy().__dict__)
-        del copy["gate"], copy["_undo"], copy["_entry"]
+        del copy["gate"], copy["work"], copy["_undo"], copy["_entry"]
         return copy
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, gate=Gate(), _undo=Undo(), _entry=None)
+        self.state = snapshot(self.state)  # what was loaded may be read-only
+        self.work = new_work(self.sizes)
 
     # --- growing, and files ----------------------------------------------------------------------
 
