@@ -12,6 +12,7 @@ from river import checks, datasets, evaluate, metrics, preprocessing
 from river import compose as river_compose
 
 import kernelstream as ks
+from kernelstream import river
 from kernelstream.river import KernelClassifier, KernelRegressor, NoveltyDetector
 
 MODELS = [
@@ -234,3 +235,18 @@ def test_without_river_the_extra_is_named():
     assert (
         found.stdout == "kernelstream.river needs River: pip install 'kernelstream[river]' river\n"
     )
+
+
+def test_auto_detector():
+    model, rows = river.AutoDetector(nu=0.1), [x for x, _ in anomalies(1)]
+    for x in rows[:200]:
+        model.learn_one(x)
+    model.learn_many(pd.DataFrame(rows[200:]))
+    frame = pd.DataFrame(rows)
+    same = ks.AutoDetector(nu=0.1).partial_fit(frame.to_numpy())
+    np.testing.assert_array_equal(
+        model.score_many(frame), -same.decision_function(frame.to_numpy())
+    )
+    with pytest.raises(ValueError, match="4 features"):
+        model.learn_one({**rows[0], "new": 1.0})
+    assert model.score_one(rows[0]) == -same.decision_function(frame.to_numpy()[:1])[0]

@@ -39,14 +39,13 @@ except ModuleNotFoundError as error:
         "kernelstream.river needs River: pip install 'kernelstream[river]'", name="river"
     ) from None
 
-__all__ = ["KernelClassifier", "KernelRegressor", "NoveltyDetector"]
+__all__ = ["AutoDetector", "KernelClassifier", "KernelRegressor", "NoveltyDetector"]
 
 
 class _Adapter(BadRowPolicy, base.Estimator):
     """Dictionaries to rows of a model that widens as features appear."""
 
     _estimator: type[StreamEstimator]
-    gamma: float | None
 
     def _begin(self) -> None:
         self._columns: dict[Any, int] = {}
@@ -60,7 +59,8 @@ class _Adapter(BadRowPolicy, base.Estimator):
 
     def _new_model(self) -> Any:
         params = {k: v for k, v in self._get_params().items() if k != "on_bad_row"}
-        if self.gamma is None:  # of the first row's number of features, which is what "auto" says
+        if params.get("gamma", "given") is None:
+            # of the first row's number of features, which is what "auto" says
             del params["gamma"]
         return self._estimator(**params)
 
@@ -339,7 +339,31 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
         return _like(X, self._model.predict(self._block(X)))
 
 
-class NoveltyDetector(_Adapter, base.AnomalyDetector):
+class _Detecting(_Adapter, base.AnomalyDetector):
+    """What novelty detectors share. A score above zero is an alarm."""
+
+    def learn_one(self, x: dict[Any, Any]) -> None:
+        """Learn a row."""
+        self._learn_one(x)
+
+    def score_one(self, x: dict[Any, Any]) -> float:
+        """How far below the threshold a row is: above zero it is an alarm."""
+        if not self._is_fitted:
+            return 0.0
+        return float(self._model.offset_ - self._model.score_one(self._row(x)))
+
+    def learn_many(self, X: Any) -> None:
+        """Learn the rows of a frame, with the result of learning them one by one."""
+        self._learn_many(X)
+
+    def score_many(self, X: Any) -> Any:
+        """`score_one` of each row."""
+        if not self._is_fitted:
+            return _like(X, np.zeros(len(X)))
+        return _like(X, -self._model.decision_function(self._block(X)))
+
+
+class NoveltyDetector(_Detecting):
     """An online kernel novelty detector with a threshold that adapts, for River.
 
     Parameters are those of `kernelstream.NoveltyDetector`; `gamma` left out is 1 / the number of
@@ -374,22 +398,28 @@ class NoveltyDetector(_Adapter, base.AnomalyDetector):
         self.on_bad_row = on_bad_row
         self._begin()
 
-    def learn_one(self, x: dict[Any, Any]) -> None:
-        """Learn a row."""
-        self._learn_one(x)
 
-    def score_one(self, x: dict[Any, Any]) -> float:
-        """How far below the threshold a row is: above zero it is an alarm."""
-        if not self._is_fitted:
-            return 0.0
-        return float(self._model.offset_ - self._model.score_one(self._row(x)))
+class AutoDetector(_Detecting):
+    """Novelty detection with nothing to tune, for River.
 
-    def learn_many(self, X: Any) -> None:
-        """Learn the rows of a frame, with the result of learning them one by one."""
-        self._learn_many(X)
+    Parameters are those of `kernelstream.AutoDetector`. No scaler is needed in front. A score above
+    zero is an alarm; a share `nu` of the rows raises one. The first row must have every feature:
+    one that comes later is an error. One that a row does not have counts as zero.
 
-    def score_many(self, X: Any) -> Any:
-        """`score_one` of each row."""
-        if not self._is_fitted:
-            return _like(X, np.zeros(len(X)))
-        return _like(X, -self._model.decision_function(self._block(X)))
+    Examples
+    --------
+    >>> from kernelstream.river import AutoDetector
+    >>> model = AutoDetector(nu=0.1)
+    >>> for i in range(200):
+    ...     model.learn_one({"a": 100.0 * (i % 5)})
+    >>> model.score_one({"a": 200.0}) < 0 < model.score_one({"a": 9000.0})
+    True
+    """
+
+    _estimator = ks.AutoDetector
+
+    def __init__(self, nu: float = 0.05, random_state: Any = None, on_bad_row: Any = "raise"):
+        self.nu = nu
+        self.random_state = random_state
+        self.on_bad_row = on_bad_row
+        self._begin()

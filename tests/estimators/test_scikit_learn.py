@@ -27,6 +27,7 @@ REPEATED_ROWS = {
         ks.KernelClassifier(loss="log_loss"),
         ks.KernelRegressor(),
         ks.NoveltyDetector(),
+        ks.AutoDetector(),
     ],
     expected_failed_checks=lambda estimator: REPEATED_ROWS,
 )

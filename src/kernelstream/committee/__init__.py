@@ -6,6 +6,7 @@ does not depend on how a stream is cut into blocks, and members may run on sever
 """
 
 from kernelstream.committee.auto import AutoClassifier
+from kernelstream.committee.detector import AutoDetector
 from kernelstream.committee.estimators import (
     Committee,
     CommitteeClassifier,
@@ -15,9 +16,11 @@ from kernelstream.committee.estimators import (
 )
 from kernelstream.committee.machine import CommitteeMachine
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
+from kernelstream.committee.novelty_machine import NoveltyMachine
 
 __all__ = [
     "AutoClassifier",
+    "AutoDetector",
     "Committee",
     "CommitteeClassifier",
     "CommitteeDetector",
@@ -27,5 +30,6 @@ __all__ = [
     "Member",
     "Mixing",
     "NewtonStacking",
+    "NoveltyMachine",
     "RidgeStacking",
 ]

@@ -14,7 +14,15 @@ from numba.extending import register_jitable
 from kernelstream.compiled import compiled
 from kernelstream.parts import Part, number, part
 
-__all__ = ["HighestMean", "Mixing", "NewtonStacking", "RidgeStacking"]
+__all__ = [
+    "HighestMean",
+    "HighestState",
+    "Mixing",
+    "NewtonStacking",
+    "RidgeStacking",
+    "learn_highest",
+    "mix_highest",
+]
 
 
 class Mixing(Part):
@@ -502,7 +510,7 @@ class HighestState(NamedTuple):
 
 
 @register_jitable
-def _mix_highest(state, n_highest, said, lowest):
+def mix_highest(state, n_highest, said, lowest):
     """The mean of the lowest standardised scores: low means unlike the rows so far."""
     n, count = said.shape[0], state.count[0]
     for e in range(n_highest):
@@ -519,26 +527,32 @@ def _mix_highest(state, n_highest, said, lowest):
     return total / n_highest
 
 
+@register_jitable
+def learn_highest(state, nu, rate, said, mixed, weight):
+    """Learn what the members said of a row, and whether it was an alarm."""
+    # The threshold is the quantile nu of the mixed scores, followed by steps that shrink. Weights
+    # do not matter here: nu is a share of the rows.
+    step = max(rate, 1.0 / math.sqrt(1.0 + state.count[0]))
+    alarm = mixed < state.threshold[0]
+    state.threshold[0] += step * (nu - (1.0 if alarm else 0.0))
+    state.count[0] += weight
+    for e in range(said.shape[0]):
+        away = said[e] - state.mean[e]
+        state.mean[e] += weight * away / state.count[0]
+        state.square[e] += weight * away * (said[e] - state.mean[e])
+
+
 @compiled
 def _mix_novelty(state, n_highest, nu, rate, scores, weight, learns, lowest, out, loss):
     for i in range(scores.shape[1]):
         said = scores[:, i, 0]
-        mixed = _mix_highest(state, n_highest, said, lowest)
+        mixed = mix_highest(state, n_highest, said, lowest)
         out[i, 0] = mixed
         if not learns:
             continue
         loss[i] = max(state.threshold[0] - mixed, 0.0)
-        if weight[i] == 0.0:
-            continue
-        # the threshold is the quantile nu of the mixed scores, followed by steps that shrink
-        step = max(rate, 1.0 / (1.0 + state.count[0]))
-        alarm = mixed < state.threshold[0]
-        state.threshold[0] += step * weight[i] * (nu - (1.0 if alarm else 0.0))
-        state.count[0] += weight[i]
-        for e in range(said.shape[0]):
-            away = said[e] - state.mean[e]
-            state.mean[e] += weight[i] * away / state.count[0]
-            state.square[e] += weight[i] * away * (said[e] - state.mean[e])
+        if weight[i] != 0.0:
+            learn_highest(state, nu, rate, said, mixed, weight[i])
 
 
 @part("mixing", "highest")
@@ -553,19 +567,19 @@ class HighestMean(Mixing):
         How many members are averaged.
     nu : float, default=0.05
         The share of rows that are alarms.
-    rate : float, default=0.01
-        How fast the threshold follows, in standard deviations.
+    rate : float, default=0.02
+        How fast the threshold follows in the long run, in standard deviations; at first, faster.
 
     Examples
     --------
     >>> import kernelstream as ks
     >>> ks.committee.HighestMean(n_highest=1)
-    HighestMean(n_highest=1, nu=0.05, rate=0.01)
+    HighestMean(n_highest=1, nu=0.05, rate=0.02)
     """
 
     task = "novelty"
 
-    def __init__(self, n_highest: int = 2, nu: float = 0.05, rate: float = 0.01):
+    def __init__(self, n_highest: int = 2, nu: float = 0.05, rate: float = 0.02):
         self.n_highest = n_highest
         self.nu = nu
         self.rate = rate

@@ -320,7 +320,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
     def _row(self, x: Any) -> Any:
         """One row as a block, as the machine keeps rows; it checks the values."""
         machine = self.machine_
-        if sparse.issparse(x) and machine.store.is_sparse and x.shape == (1, machine.n_features):
+        if sparse.issparse(x) and machine.is_sparse and x.shape == (1, machine.n_features):
             return _as_kept(x, machine)  # at the cost of its nonzeros
         if type(x) is not np.ndarray or x.dtype != machine.dtype or not x.flags.carray:
             if sparse.issparse(x):

@@ -19,6 +19,7 @@ __all__ = [
     "State",
     "allocate",
     "arrays",
+    "check_entries",
     "check_values",
     "copy_into",
     "drift_fields",
@@ -26,6 +27,7 @@ __all__ = [
     "first_outputs",
     "mapped",
     "n_bytes",
+    "new_arrays",
     "note_drift",
     "only_nonzeros",
     "resize",
@@ -103,9 +105,14 @@ def _empty(field: Field, sizes: dict[str, int]) -> np.ndarray:
     return np.full(shape, field.fill, dtype) if field.fill else np.zeros(shape, dtype)
 
 
+def new_arrays(declared: Any, sizes: dict[str, int]) -> Any:
+    """A record of arrays in which nothing has been written, from its declaration."""
+    return mapped(lambda field: _empty(field, sizes), declared)
+
+
 def allocate(declared: State, sizes: dict[str, int]) -> State:
     """A fresh state from the parts' declarations and the sizes of the model."""
-    state = mapped(lambda field: _empty(field, sizes), declared)
+    state = new_arrays(declared, sizes)
     state.expansion.scale[:2] = 1.0  # alpha = a, beta = b
     return state
 
@@ -115,13 +122,10 @@ def n_bytes(declared: State, sizes: dict[str, int]) -> int:
     return sum(8 * math.prod(_shape(field, sizes)) for _, field in fields(declared))
 
 
-def check_values(state: State, declared: State, sizes: dict[str, int]) -> None:
-    """Refuse numbers that learning never leaves behind and that could do harm.
-
-    The arrays may have an axis in front, of many models.
-    """
+def check_entries(record: Any, declared: Any, sizes: dict[str, int]) -> None:
+    """Refuse numbers that are not within what their declaration says."""
     sizes = {"points_and_one": sizes["points"] + 1, **sizes}
-    for (name, array), (_, field) in zip(arrays(state), fields(declared), strict=True):
+    for (name, array), (_, field) in zip(arrays(record), fields(declared), strict=True):
         if array.dtype.kind == "f":
             sound = (np.abs(array) <= np.float64(field.largest)) & (array >= field.least)
         else:
@@ -129,6 +133,14 @@ def check_values(state: State, declared: State, sizes: dict[str, int]) -> None:
             sound = (array >= 0) & (array < limit)
         if not sound.all():
             raise ValueError(f"{name} has entries that make no sense")
+
+
+def check_values(state: State, declared: State, sizes: dict[str, int]) -> None:
+    """Refuse numbers that learning never leaves behind and that could do harm.
+
+    The arrays may have an axis in front, of many models.
+    """
+    check_entries(state, declared, sizes)
     p, q = state.expansion.scale[..., 0], state.expansion.scale[..., 1]
     if not ((p >= SMALLEST_SCALE) & ((q == 0.0) | (q >= SMALLEST_SCALE))).all():
         raise ValueError("a scale makes no sense")

@@ -1,0 +1,108 @@
+"""Novelty detection with nothing to tune."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils import check_random_state
+
+from kernelstream.committee.novelty_machine import NoveltyMachine
+from kernelstream.estimators import Detecting
+from kernelstream.estimators.base import Rows
+from kernelstream.files.bytes import FileError
+from kernelstream.parts import number
+
+__all__ = ["AutoDetector"]
+
+
+class AutoDetector(Detecting):
+    """Novelty detection with nothing to tune: is this row like what came before?
+
+    Raw features in, of any scale. Five members look at each row before it is learned: Mahalanobis'
+    distance, the tails of every feature, the density around the row compared with that around its
+    neighbours (twice: as the features are scaled, and after they have been made uncorrelated), and
+    random projections. Each is standardised by its own past, and the two that find the row most
+    unlike the others count (docs/untuned.md).
+
+    Correlations are kept for up to 64 features. Beyond, features are taken to be uncorrelated.
+
+    Parameters
+    ----------
+    nu : float in (0, 1), default=0.05
+        The share of rows that are alarms.
+    random_state : int, RandomState instance or None, default=None
+        For the sample of rows that is kept, and for the random projections. None: 0, so that the
+        same rows give the same model. Rows are learned in the order in which they are given.
+    on_bad_row : {"raise", "skip"} or callable, default="raise"
+        What to do with a row that cannot be learned, as in `NoveltyDetector`.
+
+    Attributes
+    ----------
+    offset_ : float
+        The threshold: ``decision_function = score_samples - offset_``.
+    n_seen_, n_skipped_, skipped_
+        As in `NoveltyDetector`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import kernelstream as ks
+    >>> a = np.random.default_rng(0).normal(size=2000)
+    >>> X = np.column_stack([a, 1000.0 * a + np.random.default_rng(1).normal(size=2000)])
+    >>> model = ks.AutoDetector().partial_fit(X)
+    >>> model.predict([[1.5, 1500.0], [1.5, -1500.0]])
+    array([ 1, -1])
+    """
+
+    readable = {  # noqa: RUF012 (never changed)
+        "n_seen_": lambda model, learned: learned.machine.n_seen,
+        "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
+        "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
+    }
+
+    def __init__(
+        self, nu: float = 0.05, *, random_state: Any = None, on_bad_row: Any = "raise"
+    ):  # fmt: skip
+        self.nu = nu
+        self.random_state = random_state
+        self.on_bad_row = on_bad_row
+
+    def _rows(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+        if sparse.issparse(X):
+            raise TypeError(
+                "AutoDetector learns from dense rows: give X.toarray(), or use "
+                "NoveltyDetector(scaling='running'), which learns from sparse ones."
+            )
+        X = super()._rows(X, y, **options)
+        return X.astype(np.float64, copy=False)
+
+    def _new_machine(self, rows: Rows, whole_data: bool) -> NoveltyMachine:
+        self.skips_bad_rows()  # checks `on_bad_row`
+        nu = number("nu", self.nu, above=0, below=1)
+        random = check_random_state(0 if self.random_state is None else self.random_state)
+        return NoveltyMachine(rows.X.shape[1], nu, int(random.randint(2**31 - 1)))
+
+    def _epochs(self, n_rows: int) -> Iterator[slice]:
+        yield slice(None)
+
+    def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        """The arrays say all there is to say."""
+        return {}
+
+    def machine_from_file(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
+        kernel: Any, max_bytes: int | None,
+    ) -> NoveltyMachine:  # fmt: skip
+        """The machine of a file."""
+        n_features = header["n_features"]
+        if not isinstance(n_features, int) or arrays["mean"].shape != (n_features,):
+            raise FileError(f"the file claims rows of {n_features!r} features.")
+        machine = NoveltyMachine(n_features, number("nu", self.nu, above=0, below=1), 0)
+        machine.fill(arrays)
+        return machine
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = False
+        return tags

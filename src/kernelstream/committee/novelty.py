@@ -1,0 +1,627 @@
+"""Five views of what is unlike the rows before, in one scan over the rows.
+
+Each member answers a logarithm that is high for rows unlike the earlier ones; the two that say so
+most clearly count (`HighestMean`). The members are
+
+1. Mahalanobis' distance, from the running means, standard deviations and correlations;
+2. tails: how far out each feature is by itself, from a smoothed histogram of its values;
+3. local: the distance to the 15th neighbour in a sample of the rows (the *reservoir*), relative to
+   what the neighbours themselves have;
+4. projections: how rare the row is in the histograms of 64 random directions;
+5. local, after the features have been made uncorrelated.
+
+Scales and whitening, which all that concerns the reservoir depends on, are frozen and renewed when
+the number of rows has grown by a fifth: at fixed row numbers, so that it does not matter how a
+stream is cut into blocks. A row that looks new does not enter the reservoir (the *gate*): otherwise
+the local members would soon take what is new for ordinary.
+
+Beyond 64 features correlations are taken to be zero. Then there is no fifth member, which would be
+the third one again.
+"""
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+
+from kernelstream.committee.mixing import HighestState, learn_highest, mix_highest
+from kernelstream.compiled import compiled
+from kernelstream.parts import LARGEST_SQUARE, Field
+
+__all__ = ["NoveltyState", "NoveltyWork", "declared", "new_work", "scan", "sizes_of"]
+
+N_HIGHEST = 2
+MOST_CORRELATED = 64  # features: beyond, the covariance is diagonal
+_NEIGHBOURS = 15
+_N_BINS = 32
+_N_CENTROIDS = 32
+_N_PROJECTIONS = 64
+_GATED_FROM = 33
+_GATED_BELOW = 1.5
+_GROWTH = 1.2  # of the number of rows between two renewals
+_TRUSTED_ROWS = 20
+_OUTLIER = 10.0  # standard deviations: what statistics see of a value, once they can be trusted
+_CONSTANT = 1e-12  # standard deviations below this part of the mean are rounding errors
+_STEEPEST = 300.0  # exponents stay within: the product of two powers is still a number
+
+
+class NoveltyState(NamedTuple):
+    """Everything that is remembered of the rows."""
+
+    seed: Any
+    n_rows: Any
+    renewal: Any  # the number of rows at which the scales are renewed next
+    total: Any  # weight of all rows
+    mean: Any  # (features,)
+    square: Any  # (features,): sums of squared deviations from the mean
+    products: Any  # (correlated, correlated): sums of products of deviations; the lower triangle
+    frozen_mean: Any  # (features,): as they were at the last renewal
+    frozen_scale: Any  # (features,): one over the standard deviation, or zero
+    limit: Any  # of what is scaled by them
+    spread: Any  # of the diagonal covariance: 1 / (1.01 + d/t)
+    precision: Any  # (correlated, correlated): R with R^T R = (C + (0.01 + d/t) I)^-1, triangular
+    whitening: Any  # (correlated, correlated): L = chol(C + (0.1 + d/t) I)^-1
+    centre: Any  # (features, centroids): of the histogram of each feature, in order
+    mass: Any  # (features, centroids)
+    power: Any  # (features, centroids): exp(2 (centre - frozen mean) / sd)
+    n_points: Any  # rows in the reservoir
+    n_offered: Any  # rows that could have entered it
+    raw: Any  # (features, points): the reservoir
+    scaled: Any  # (features, points): by the frozen scales
+    white: Any  # (correlated, points): and uncorrelated
+    reach: Any  # (points,): distance to the 15th neighbour, scaled
+    white_reach: Any  # (points,): and uncorrelated
+    chosen: Any  # (projections, terms): the features of a projection
+    weight: Any  # (projections, terms)
+    low: Any  # (projections,): where the first bin begins
+    width: Any  # (projections,): of a bin
+    count: Any  # (projections, bins)
+    bin: Any  # (projections, points): where each row of the reservoir is; the last one: nowhere
+    gate_mean: Any  # of the mixed score
+    gate_square: Any
+    members: Any  # `HighestState`
+
+
+class NoveltyWork(NamedTuple):
+    """Memory for one row."""
+
+    z: Any  # (features,)
+    scaled: Any  # (features,): of which the first are then whitened in `white`
+    white: Any  # (correlated,)
+    distance: Any  # (points,): squared
+    white_distance: Any  # (points,)
+    near: Any  # (neighbours,): the smallest of them
+    who: Any  # (neighbours,)
+    bin: Any  # (projections,)
+    said: Any  # (members,)
+    lowest: Any  # (2,)
+    factor: Any  # (correlated, correlated)
+    own: Any  # (2,): the row's own distances to the 15th neighbour
+
+
+def sizes_of(n_features: int) -> dict[str, int]:
+    """How long the axes of the state are."""
+    is_full = n_features <= MOST_CORRELATED
+    return {
+        "features": n_features,
+        "correlated": n_features if is_full else 0,
+        "members": 5 if is_full else 4,
+        "points": min(512, max(256, 16384 // n_features)),
+        "centroids": _N_CENTROIDS,
+        "projections": _N_PROJECTIONS,
+        "terms": math.ceil(math.sqrt(n_features)),
+        "bins": _N_BINS,
+        "bins_and_one": _N_BINS + 1,
+    }
+
+
+def declared() -> NoveltyState:
+    """The state's declaration."""
+    features, square = ("features",), ("correlated", "correlated")
+    histogram, sample = ("features", "centroids"), ("features", "points")
+    terms, sums = ("projections", "terms"), {"least": 0.0, "largest": LARGEST_SQUARE}
+    return NoveltyState(
+        seed=Field((), 0, int),
+        n_rows=Field((), 0, int),
+        renewal=Field((), 1, int),
+        total=Field((), 0.0, least=0.0),
+        mean=Field(features, 0.0),
+        square=Field(features, 0.0, **sums),
+        products=Field(square, 0.0, largest=LARGEST_SQUARE),
+        frozen_mean=Field(features, 0.0),
+        frozen_scale=Field(features, 0.0, least=0.0),
+        limit=Field((), 0.0, least=0.0),
+        spread=Field((), 0.0, least=0.0),
+        precision=Field(square, 0.0),
+        whitening=Field(square, 0.0),
+        centre=Field(histogram, 0.0),
+        mass=Field(histogram, 0.0, least=0.0),
+        power=Field(histogram, 0.0, least=0.0),
+        n_points=Field((), 0, int, below="points_and_one"),
+        n_offered=Field((), 0, int),
+        raw=Field(sample, 0.0),
+        scaled=Field(sample, 0.0),
+        white=Field(("correlated", "points"), 0.0),
+        reach=Field(("points",), 0.0, least=0.0),
+        white_reach=Field(("points",), 0.0, least=0.0),
+        chosen=Field(terms, 0, int, below="features"),
+        weight=Field(terms, 0.0),
+        low=Field(("projections",), 0.0),
+        width=Field(("projections",), 0.0, least=0.0),
+        count=Field(("projections", "bins"), 0, int, below="points_and_one"),
+        bin=Field(("projections", "points"), 0, int, below="bins_and_one"),
+        gate_mean=Field((), 0.0),
+        gate_square=Field((), 0.0, least=0.0),
+        members=HighestState(
+            mean=Field(("members",), 0.0),
+            square=Field(("members",), 0.0, least=0.0),
+            count=Field((), 0.0, least=0.0),
+            threshold=Field((), 0.0),
+        ),
+    )
+
+
+def new_work(sizes: dict[str, int]) -> NoveltyWork:
+    """Memory for the rows of a model."""
+    features, correlated, points = sizes["features"], sizes["correlated"], sizes["points"]
+    return NoveltyWork(
+        z=np.zeros(features),
+        scaled=np.zeros(features),
+        white=np.zeros(correlated),
+        distance=np.zeros(points),
+        white_distance=np.zeros(points),
+        near=np.zeros(_NEIGHBOURS),
+        who=np.zeros(_NEIGHBOURS, np.int64),
+        bin=np.zeros(_N_PROJECTIONS, np.int64),
+        said=np.zeros(sizes["members"]),
+        lowest=np.zeros(N_HIGHEST),
+        factor=np.zeros((correlated, correlated)),
+        own=np.zeros(2),
+    )
+
+
+# --- random numbers that belong to a row ----------------------------------------------------------
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+@register_jitable
+def uniform(seed, row):
+    """A number in [0, 1) for each row: splitmix64 (Steele, Lea and Flood 2014), by its counter."""
+    bits = np.uint64(seed) + np.uint64(row) * _GOLDEN
+    bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
+    bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
+    bits = bits ^ (bits >> np.uint64(31))
+    return np.float64(bits >> np.uint64(11)) * 2.0**-53
+
+
+# --- scaling --------------------------------------------------------------------------------------
+
+
+@register_jitable
+def _clipped(value, limit):
+    return min(max(value, -limit), limit)
+
+
+@partial(compiled, any_order=True)
+def _multiply(root, x, out):
+    """Write a lower triangular matrix times x; return the squared length of the product."""
+    length2 = 0.0
+    for i in range(out.shape[0]):
+        total = 0.0
+        for j in range(i + 1):
+            total += root[i, j] * x[j]
+        out[i] = total
+        length2 += total * total
+    return length2
+
+
+@register_jitable
+def _scale(state, x, work):
+    """Write the row as it is scaled now, and by the frozen scales.
+
+    No row among n is further than sqrt(n) standard deviations from their mean. That is the limit
+    of what a new row is given, and what it gets in a feature that was constant.
+    """
+    limit = math.sqrt(state.n_rows[0])
+    for j in range(x.shape[0]):
+        away, rounding = x[j] - state.mean[j], _CONSTANT * abs(state.mean[j])
+        sd = math.sqrt(state.square[j] / state.total[0])
+        if sd > rounding:
+            work.z[j] = _clipped(away / sd, limit)
+        elif abs(away) > rounding:
+            work.z[j] = math.copysign(limit, away)
+        else:
+            work.z[j] = 0.0
+        away = (x[j] - state.frozen_mean[j]) * state.frozen_scale[j]
+        work.scaled[j] = _clipped(away, state.limit[0])
+
+
+# --- members --------------------------------------------------------------------------------------
+
+
+@register_jitable
+def _mahalanobis(state, work):
+    """``log(z^T (C + (0.01 + d/t) I)^-1 z / d + 0.1)``."""
+    n, length2 = work.z.shape[0], 0.0
+    if work.white.shape[0] > 0:
+        length2 = _multiply(state.precision, work.z, work.white)
+    else:
+        for j in range(n):
+            length2 += work.z[j] * work.z[j]
+        length2 *= state.spread[0]
+    return math.log(length2 / n + 0.1)
+
+
+@partial(compiled, any_order=True)
+def _tails(x, mean, scale, mass, power, n_centroids, total):
+    """``sum_j T_j^4`` with T = -log(2 min(F, 1 - F)), F the smoothed share of smaller values.
+
+    Every centroid is a logistic distribution of half a standard deviation:
+    ``1 / (1 + exp(2 (c - x) / sd))``, of which exp(2 c / sd) is kept.
+    """
+    result = 0.0
+    for j in range(x.shape[0]):
+        own = math.exp(_clipped(2.0 * (mean[j] - x[j]) * scale[j], _STEEPEST))
+        below, above = 0.0, 0.0
+        for c in range(n_centroids):
+            odds = power[j, c] * own
+            part = mass[j, c] / (1.0 + odds)
+            below += part
+            above += part * odds
+        tail = max(-math.log(2.0 * min(below, above) / total), 0.0)
+        result += tail * tail * tail * tail
+    return result
+
+
+@compiled
+def _distances(points, n_points, x, out):
+    """Write the squared distances of x from the first points, two features at a time."""
+    n = x.shape[0]
+    for s in range(n_points):
+        out[s] = 0.0
+    for j in range(0, n - 1, 2):
+        first, second = x[j], x[j + 1]
+        for s in range(n_points):
+            a, b = first - points[j, s], second - points[j + 1, s]
+            out[s] += a * a + b * b
+    if n % 2 == 1:
+        for s in range(n_points):
+            a = x[n - 1] - points[n - 1, s]
+            out[s] += a * a
+
+
+@compiled
+def _nearest(distance, n_points, itself, near, who):
+    """Write the smallest distances in order, and whose they are; return how many there are."""
+    found = 0
+    for s in range(n_points):
+        if (found == near.shape[0] and distance[s] >= near[found - 1]) or s == itself:
+            continue
+        place = found if found < near.shape[0] else found - 1
+        found = place + 1
+        while place > 0 and near[place - 1] > distance[s]:
+            near[place], who[place] = near[place - 1], who[place - 1]
+            place -= 1
+        near[place], who[place] = distance[s], s
+    return found
+
+
+@register_jitable
+def _reach(found, near, n_features):
+    """The distance to the last of the neighbours."""
+    return math.sqrt(near[found - 1] / n_features) if found > 0 else 0.0
+
+
+@register_jitable
+def _local(points, n_points, reach, x, distance, work):
+    """``log((D + 0.01) / (mean D of the neighbours + 0.01))``, and D."""
+    _distances(points, n_points, x, distance)
+    found = _nearest(distance, n_points, -1, work.near, work.who)
+    own, others = _reach(found, work.near, x.shape[0]), 0.0
+    for i in range(found):
+        others += reach[work.who[i]]
+    return math.log((own + 0.01) / (others / found + 0.01)), own
+
+
+@register_jitable
+def _bin_of(chosen, weight, low, width, x):
+    """The bin of a projection in which x lies; beyond the last: in none."""
+    value = 0.0
+    for k in range(weight.shape[0]):
+        value += weight[k] * x[chosen[k]]
+    if value < low or value > low + _N_BINS * width:
+        return _N_BINS
+    return min(int((value - low) / width), _N_BINS - 1) if width > 0.0 else 0
+
+
+@compiled
+def _projections(chosen, weight, low, width, count, n_points, x, out):
+    """``-mean log((count + 1/2) / (n + 16))`` over the projections; their bins."""
+    total = 0.0
+    for p in range(low.shape[0]):
+        out[p] = _bin_of(chosen[p], weight[p], low[p], width[p], x)
+        total += math.log((count[p, out[p]] if out[p] < _N_BINS else 0) + 0.5)
+    return math.log(n_points + 0.5 * _N_BINS) - total / low.shape[0]
+
+
+@register_jitable
+def _say(state, x, work):
+    """Write what each member says of a row: low means unlike the rows so far, as elsewhere."""
+    n_points = state.n_points[0]
+    _scale(state, x, work)
+    work.said[0] = -_mahalanobis(state, work)
+    tails = _tails(
+        x, state.frozen_mean, state.frozen_scale, state.mass, state.power,
+        min(state.n_rows[0], _N_CENTROIDS), state.total[0],
+    )  # fmt: skip
+    work.said[1] = -math.log(math.sqrt(math.sqrt(tails)) + 0.1)
+    local, work.own[0] = _local(
+        state.scaled, n_points, state.reach, work.scaled, work.distance, work
+    )
+    work.said[2] = -local
+    seen = work.scaled
+    if work.white.shape[0] > 0:
+        _multiply(state.whitening, work.scaled, work.white)
+        seen = work.white
+        local, work.own[1] = _local(
+            state.white, n_points, state.white_reach, work.white, work.white_distance, work
+        )
+        work.said[4] = -local
+    work.said[3] = -_projections(
+        state.chosen, state.weight, state.low, state.width, state.count, n_points, seen, work.bin
+    )
+
+
+# --- learning -------------------------------------------------------------------------------------
+
+
+@register_jitable
+def _is_let_in(state, score, weight):
+    """Whether a row may enter the reservoir, by its mixed score, of which the gate keeps moments.
+
+    The score must not be below its mean by more than one and a half standard deviations.
+    """
+    mean, square, count = state.gate_mean, state.gate_square, state.members.count[0]
+    sd = math.sqrt(square[0] / count) if count > 0.0 else 0.0
+    away = score - mean[0]
+    mean[0] += away * weight / (count + weight)
+    square[0] += weight * away * (score - mean[0])
+    return state.n_rows[0] + 1 < _GATED_FROM or away >= -_GATED_BELOW * sd
+
+
+@compiled
+def _count(x, weight, n_rows, total, mean, square, products, away):
+    """Welford's update of means, squares and products, with a weight.
+
+    After twenty rows, a value counts as if it were within ten standard deviations: otherwise a few
+    outliers would hide all others. A feature that was constant may become anything.
+    """
+    share = weight / (total + weight)
+    for j in range(x.shape[0]):
+        away[j] = x[j] - mean[j]
+        if n_rows >= _TRUSTED_ROWS:
+            sd = math.sqrt(square[j] / total)
+            if sd > _CONSTANT * abs(mean[j]):
+                away[j] = _clipped(away[j], _OUTLIER * sd)
+        mean[j] += share * away[j]
+        square[j] += share * total * away[j] * away[j]
+    for i in range(products.shape[0]):
+        factor = share * total * away[i]
+        for j in range(i):
+            products[i, j] += factor * away[j]
+
+
+@register_jitable
+def _power(centre, mean, scale):
+    return math.exp(_clipped(2.0 * (centre - mean) * scale, _STEEPEST))
+
+
+@register_jitable
+def _place(centre, mass, power, n, x, weight):
+    """Put a value among n centroids in order, of which there is room for one more."""
+    place = n
+    own = power[n]
+    while place > 0 and centre[place - 1] > x:
+        centre[place], mass[place] = centre[place - 1], mass[place - 1]
+        power[place] = power[place - 1]
+        place -= 1
+    centre[place], mass[place], power[place] = x, weight, own
+
+
+@compiled
+def _add_to_histograms(x, weight, mean, scale, centre, mass, power, n):
+    """A value becomes a centroid of its feature, or the closest pair becomes one to make room."""
+    last = centre.shape[1] - 1
+    for j in range(x.shape[0]):
+        own = _power(x[j], mean[j], scale[j])
+        if n <= last:
+            power[j, n] = own
+            _place(centre[j], mass[j], power[j], n, x[j], weight)
+            continue
+        closest, pair, nearest, neighbour = math.inf, 0, math.inf, 0
+        for c in range(last + 1):
+            gap = abs(centre[j, c] - x[j])
+            if gap < nearest:
+                nearest, neighbour = gap, c
+            if c < last and centre[j, c + 1] - centre[j, c] < closest:
+                closest, pair = centre[j, c + 1] - centre[j, c], c
+        if nearest <= closest:
+            into, value, added = neighbour, x[j], weight
+        else:
+            into, value, added = pair, centre[j, pair + 1], mass[j, pair + 1]
+        mass[j, into] += added
+        centre[j, into] += added / mass[j, into] * (value - centre[j, into])
+        power[j, into] = _power(centre[j, into], mean[j], scale[j])
+        if nearest > closest:
+            for c in range(pair + 1, last):
+                centre[j, c], mass[j, c] = centre[j, c + 1], mass[j, c + 1]
+                power[j, c] = power[j, c + 1]
+            power[j, last] = own
+            _place(centre[j], mass[j], power[j], last, x[j], weight)
+
+
+@register_jitable
+def _enter(state, x, work, changes):
+    """A row is offered to the reservoir, of which every row so far is a member alike."""
+    state.n_offered[0] += 1
+    slot, size = state.n_points[0], state.reach.shape[0]
+    if slot == size:
+        slot = int(uniform(state.seed[0], state.n_rows[0]) * state.n_offered[0])
+        if slot >= size:
+            return
+        for p in range(work.bin.shape[0]):
+            if state.bin[p, slot] < _N_BINS:
+                state.count[p, state.bin[p, slot]] -= 1
+    else:
+        state.n_points[0] += 1
+    changes.mark(slot)
+    for j in range(x.shape[0]):
+        state.raw[j, slot], state.scaled[j, slot] = x[j], work.scaled[j]
+    for j in range(work.white.shape[0]):
+        state.white[j, slot] = work.white[j]
+    state.reach[slot], state.white_reach[slot] = work.own[0], work.own[1]
+    for p in range(work.bin.shape[0]):
+        state.bin[p, slot] = work.bin[p]
+        if work.bin[p] < _N_BINS:
+            state.count[p, work.bin[p]] += 1
+
+
+# --- renewals -------------------------------------------------------------------------------------
+
+
+@compiled
+def _inverse_root(square, products, ridge, factor, out):
+    """Write chol(C + ridge I)^-1, where C are the correlations."""
+    n = out.shape[0]
+    for i in range(n):
+        for j in range(i + 1):
+            total = 1.0 + ridge
+            if i != j:
+                sizes = math.sqrt(square[i]) * math.sqrt(square[j])
+                total = products[i, j] / sizes if sizes > 0.0 else 0.0
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            factor[i, j] = math.sqrt(max(total, ridge)) if i == j else total / factor[j, j]
+    for j in range(n):
+        for i in range(j, n):
+            total = 1.0 if i == j else 0.0
+            for k in range(j, i):
+                total -= factor[i, k] * out[k, j]
+            out[i, j] = total / factor[i, i]
+
+
+@compiled
+def _reaches(points, n_points, x, distance, near, who, out):
+    """Write the distance to its 15th neighbour of every row of the reservoir."""
+    for s in range(n_points):
+        for j in range(x.shape[0]):
+            x[j] = points[j, s]
+        _distances(points, n_points, x, distance)
+        found = _nearest(distance, n_points, s, near, who)
+        out[s] = _reach(found, near, x.shape[0])
+
+
+@compiled
+def _sort_into_bins(points, n_points, chosen, weight, x, low, width, count, bins):
+    """Bins over the range of the reservoir in each projection, and its rows in them."""
+    for p in range(low.shape[0]):
+        least, largest = math.inf, -math.inf
+        for s in range(n_points):
+            value = 0.0
+            for k in range(weight.shape[1]):
+                value += weight[p, k] * points[chosen[p, k], s]
+            least, largest = min(least, value), max(largest, value)
+        low[p], width[p] = least, (largest - least) / _N_BINS
+        for b in range(_N_BINS):
+            count[p, b] = 0
+    for s in range(n_points):
+        for j in range(x.shape[0]):
+            x[j] = points[j, s]
+        for p in range(low.shape[0]):
+            # rounding may put the largest just beyond the last bin, where it does not belong
+            b = min(_bin_of(chosen[p], weight[p], low[p], width[p], x), _N_BINS - 1)
+            bins[p, s] = b
+            count[p, b] += 1
+
+
+@register_jitable
+def _renew(state, work):
+    """Freeze the scales as they are now, and see the reservoir and the histograms by them."""
+    n_features, n_points = work.z.shape[0], state.n_points[0]
+    n_rows = state.n_rows[0]
+    state.renewal[0] = max(n_rows + 1, int(_GROWTH * n_rows))
+    state.limit[0] = math.sqrt(n_rows)
+    for j in range(n_features):
+        sd = math.sqrt(state.square[j] / state.total[0])
+        is_constant = sd <= _CONSTANT * abs(state.mean[j])
+        state.frozen_mean[j] = state.mean[j]
+        state.frozen_scale[j] = 0.0 if is_constant else 1.0 / sd
+        for c in range(min(n_rows, _N_CENTROIDS)):
+            state.power[j, c] = _power(state.centre[j, c], state.mean[j], state.frozen_scale[j])
+        for s in range(n_points):
+            away = (state.raw[j, s] - state.mean[j]) * state.frozen_scale[j]
+            state.scaled[j, s] = _clipped(away, state.limit[0])
+    few = n_features / n_rows
+    state.spread[0] = 1.0 / (1.01 + few)
+    _reaches(state.scaled, n_points, work.scaled, work.distance, work.near, work.who, state.reach)
+    seen, row = state.scaled, work.scaled
+    if work.white.shape[0] > 0:
+        _inverse_root(state.square, state.products, 0.01 + few, work.factor, state.precision)
+        _inverse_root(state.square, state.products, 0.1 + few, work.factor, state.whitening)
+        seen, row = state.white, work.white
+        for s in range(n_points):
+            for j in range(n_features):
+                work.scaled[j] = state.scaled[j, s]
+            _multiply(state.whitening, work.scaled, row)
+            for j in range(n_features):
+                state.white[j, s] = row[j]
+        _reaches(
+            state.white, n_points, row, work.white_distance, work.near, work.who,
+            state.white_reach,
+        )  # fmt: skip
+    _sort_into_bins(
+        seen, n_points, state.chosen, state.weight, row, state.low, state.width, state.count,
+        state.bin,
+    )  # fmt: skip
+
+
+@compiled
+def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin):
+    """Score the rows of X in order, and learn each after it was scored, if asked to.
+
+    Writes what the members say (low means new), their mix, and the threshold before each row.
+    """
+    for i in range(X.shape[0]):
+        x, mixed = X[i], 0.0
+        margin[i] = state.members.threshold[0]
+        if state.n_rows[0] > 0:
+            _say(state, x, work)
+            mixed = mix_highest(state.members, N_HIGHEST, work.said, work.lowest)
+        scores[i, 0] = mixed
+        for e in range(work.said.shape[0]):
+            said[i, e] = work.said[e] if state.n_rows[0] > 0 else 0.0
+        if not learns or weight[i] == 0.0:
+            continue  # a row without weight is as good as absent
+        is_let_in = True
+        if state.n_rows[0] > 0:
+            is_let_in = _is_let_in(state, mixed, weight[i])
+            learn_highest(state.members, nu, rate, work.said, mixed, weight[i])
+        _count(
+            x, weight[i], state.n_rows[0], state.total[0], state.mean, state.square,
+            state.products, work.z,
+        )  # fmt: skip
+        _add_to_histograms(
+            x, weight[i], state.frozen_mean, state.frozen_scale, state.centre, state.mass,
+            state.power, min(state.n_rows[0], _N_CENTROIDS),
+        )  # fmt: skip
+        if is_let_in:
+            _enter(state, x, work, changes)
+        state.total[0] += weight[i]
+        state.n_rows[0] += 1
+        if state.n_rows[0] == state.renewal[0]:
+            _renew(state, work)
+            changes.mark_all()

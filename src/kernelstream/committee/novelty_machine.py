@@ -1,0 +1,237 @@
+"""The members for novelty as something that learns: the same methods as one machine."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.committee.novelty import declared, new_work, scan, sizes_of
+from kernelstream.compiled import as_argument, entry_point
+from kernelstream.learner.gate import Gate
+from kernelstream.learner.learn import Trail
+from kernelstream.learner.rows import LARGEST_WEIGHT, NOT_FINITE, BadRow
+from kernelstream.learner.state import arrays as state_arrays
+from kernelstream.learner.state import check_entries, new_arrays, snapshot
+from kernelstream.learner.undo import Undo
+from kernelstream.scalings import LARGEST_FEATURE
+
+__all__ = ["NoveltyMachine", "Scanned"]
+
+_RATE = 0.02  # how fast the threshold follows in the long run, in standard deviations
+_TOO_LARGE = f"it has a feature beyond {LARGEST_FEATURE:g}: scale it down"
+
+
+class Scanned(NamedTuple):
+    """What a scan says of each row, before it is learned."""
+
+    scores: np.ndarray  # (rows, 1): the larger, the more familiar
+    margin: np.ndarray  # (rows,): the threshold
+    said: np.ndarray  # (rows, members): what each member says
+
+
+class NoveltyMachine:
+    """Five members for novelty and their mix, in one scan over the rows.
+
+    Parameters
+    ----------
+    n_features : int
+    nu : float
+        The share of rows that are alarms.
+    seed : int
+        For the reservoir and the random projections.
+    """
+
+    n_outputs = 1
+    dtype = np.dtype(np.float64)
+    is_sparse = False
+    learns_from_streams = True
+
+    def __init__(self, n_features: int, nu: float, seed: int):
+        self.nu = nu
+        self.sizes = sizes_of(n_features)
+        self.declared = declared()
+        self.state = new_arrays(self.declared, self.sizes)
+        self.work = new_work(self.sizes)
+        self.gate = Gate()
+        self._undo: Undo | None = Undo()
+        self._entry: Any = None
+        self.state.seed[0] = seed
+        random = np.random.default_rng(seed)
+        for chosen in self.state.chosen:
+            chosen[:] = random.choice(n_features, len(chosen), replace=False)
+        self.state.weight[:] = random.normal(size=self.state.weight.shape)
+
+    # --- what a person can read ------------------------------------------------------------------
+
+    @property
+    def n_seen(self) -> int:
+        """How many rows were learned."""
+        return int(self.state.n_rows[0])
+
+    @property
+    def n_features(self) -> int:
+        """How long a row is."""
+        return self.sizes["features"]
+
+    @property
+    def n_points(self) -> int:
+        """How many rows the reservoir has."""
+        return int(self.state.n_points[0])
+
+    @property
+    def margin(self) -> float:
+        """The score below which a row is an alarm."""
+        return float(self.state.members.threshold[0])
+
+    # --- learning and scoring --------------------------------------------------------------------
+
+    def learn(
+        self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
+        keep_scores: bool = True,
+    ) -> list[Trail]:  # fmt: skip
+        """Learn the rows of X in order; return what happened at each.
+
+        Rows are checked before any is learned: a `BadRow` changes nothing.
+        """
+        _refuse(X, weight)
+        n_before = self.n_points
+        scores, margin, _ = self.scan(X, weight, learns=True)
+        n = len(margin)
+        nothing, nowhere = np.zeros(n), np.full(n, -1)
+        loss = np.maximum(margin - scores[:, 0], 0.0)
+        if not keep_scores:
+            scores = scores[:, :0]
+        n_points = np.linspace(n_before, self.n_points, n + 1)[1:].astype(np.int64)
+        return [Trail(nowhere, nowhere, nothing, scores, loss, nothing, nothing, margin, n_points)]
+
+    def learn_row(self, X: Any, y: float) -> None:
+        """Learn a block of one row."""
+        _refuse(X, None)
+        self.scan(X, np.ones(1), learns=True)
+
+    def learns_in_one_call(self) -> bool:
+        """Nothing can interrupt the scan half way."""
+        return True
+
+    def scores(self, X: Any, readout: str = "last") -> np.ndarray:
+        """The scores of every row, of shape (rows, 1): the larger, the more familiar."""
+        _refuse(X, None)
+        return self.scan(X, np.zeros(X.shape[0]), learns=False).scores
+
+    def score_row(self, X: Any) -> np.ndarray:
+        """The score of a block of one row, of shape (1,)."""
+        return self.scores(X)[0]
+
+    def scan(self, X: Any, weight: np.ndarray, learns: bool) -> Scanned:
+        """Score rows in order, and learn each after it was scored, if asked to."""
+        n = X.shape[0]
+        said, scores, margin = np.empty((n, self.sizes["members"])), np.empty((n, 1)), np.empty(n)
+        changes = (self._undo or Undo()).changes_for(self.sizes["points"])
+        arguments = (
+            self.state, as_argument(X), as_argument(weight), learns, float(self.nu), _RATE,
+            self.work, changes, said, scores, margin,
+        )  # fmt: skip
+        if self._entry is None:
+            self._entry = entry_point(scan, *arguments)
+        self._entry(*arguments)
+        return Scanned(scores, margin, said)
+
+    # --- all or nothing --------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Be ready to undo whatever is learned from now on."""
+        if self._undo is not None:
+            self._undo.begin(self.state, self.declared, self.sizes["points"])
+
+    def commit(self) -> None:
+        """Keep what was learned since `begin`. A draft is a machine like any other from now on."""
+        if self._undo is None:
+            self._undo = Undo()
+        self._undo.commit()
+
+    def roll_back(self) -> bool:
+        """Undo what was learned since `begin`; whether there was anything to undo."""
+        if self._undo is None:
+            return True  # this is a draft, which nobody will look at
+        if not self._undo.is_open:
+            return False
+        self._undo.roll_back()
+        return True
+
+    def copy(self) -> "NoveltyMachine":
+        """The same with arrays of its own."""
+        copy = object.__new__(NoveltyMachine)
+        copy.__dict__.update(self.__dict__)
+        copy.state, copy.work = snapshot(self.state), new_work(self.sizes)
+        copy.gate, copy._undo, copy._entry = Gate(), Undo(), None
+        return copy
+
+    def changeable(self) -> "NoveltyMachine":
+        """What learns a block: this one, or a draft of it where somebody may read."""
+        if self.gate.is_free():
+            return self
+        with self.gate:
+            return self.copy().as_draft()
+
+    def as_draft(self) -> "NoveltyMachine":
+        """This one, which nobody has seen yet: it is thrown away if it fails."""
+        self._undo = None
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.gate:
+            copy = dict(self.copy().__dict__)
+        del copy["gate"], copy["work"], copy["_undo"], copy["_entry"]
+        return copy
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, gate=Gate(), _undo=Undo(), _entry=None)
+        self.state = snapshot(self.state)  # what was loaded may be read-only
+        self.work = new_work(self.sizes)
+
+    # --- growing, and files ----------------------------------------------------------------------
+
+    def widen(self, n_features: int) -> None:
+        """Refuse another number of features: projections and whitening belong to the one."""
+        if n_features != self.n_features:
+            raise ValueError(
+                f"AutoDetector has begun with rows of {self.n_features} features and cannot learn "
+                f"from {n_features}: let every row have all features from the first one on, or "
+                "use NoveltyDetector(scaling='running')."
+            )
+
+    def to_arrays(self) -> dict[str, np.ndarray]:
+        """All that it knows, as arrays by name."""
+        return dict(state_arrays(self.state))
+
+    def fill(self, arrays: dict[str, np.ndarray]) -> None:
+        """Take over what `to_arrays` gave, checked.
+
+        Raises
+        ------
+        ValueError
+            If an array makes no sense. The machine is then of no use.
+        """
+        for name, array in state_arrays(self.state):
+            saved = arrays[name]
+            if saved.shape != array.shape or saved.dtype.kind != array.dtype.kind:
+                raise ValueError(f"{name} is of type {saved.dtype} and shape {saved.shape}")
+            array[...] = saved
+        check_entries(self.state, self.declared, self.sizes)
+        state = self.state
+        if not 0 < state.n_points[0] <= state.n_rows[0] < state.renewal[0]:
+            raise ValueError(f"there are {self.n_points} rows of {self.n_seen}")
+        if not (state.total[0] > 0.0 and state.members.count[0] <= state.total[0]):
+            raise ValueError(f"the rows have the weight {state.total[0]}")
+
+
+def _refuse(X: np.ndarray, weight: np.ndarray | None) -> None:
+    """Refuse rows that cannot be learned, before anything has changed."""
+    largest = max(X.max(initial=0.0), -X.min(initial=0.0))  # NaN where any entry is
+    if not largest <= LARGEST_FEATURE:
+        row = int(np.flatnonzero(~(np.abs(X).max(axis=1) <= LARGEST_FEATURE))[0])
+        raise BadRow(row, _TOO_LARGE if np.isfinite(X[row]).all() else NOT_FINITE)
+    if weight is not None and not weight.max(initial=0.0) <= LARGEST_WEIGHT:
+        row = int(np.flatnonzero(weight > LARGEST_WEIGHT)[0])
+        raise BadRow(row, f"its sample_weight {weight[row]:g} is too large: give at most "
+                          f"{LARGEST_WEIGHT:g}")  # fmt: skip

@@ -1,0 +1,215 @@
+"""`AutoDetector`, one row at a time in plain NumPy: slow, and as its documentation says it."""
+
+import itertools
+import math
+
+import numpy as np
+
+K = 15
+
+
+class Moments:
+    """Running mean and standard deviation of some numbers, with weights."""
+
+    def __init__(self):
+        self.values, self.weights = [], []
+
+    def add(self, value, weight):
+        self.values.append(np.array(value, float))
+        self.weights.append(weight)
+
+    def standardised(self, value):
+        if not self.values:
+            return np.zeros_like(np.asarray(value, float))
+        mean = np.average(self.values, axis=0, weights=self.weights)
+        var = np.average((np.array(self.values) - mean) ** 2, axis=0, weights=self.weights)
+        sd = np.sqrt(var)
+        return np.where(sd > 1e-12, (value - mean) / np.where(sd > 0, sd, 1.0), 0.0)
+
+
+def uniform(seed, row):
+    """Splitmix64 with Python's integers."""
+    mask = 2**64 - 1
+    bits = (seed + row * 0x9E3779B97F4A7C15) & mask
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & mask
+    return ((bits ^ (bits >> 31)) >> 11) / 2**53
+
+
+def reaches(points):
+    """The distance of every point to its K-th neighbour among the others."""
+    apart = np.sqrt(((points[:, None] - points[None]) ** 2).mean(axis=2))
+    np.fill_diagonal(apart, np.inf)
+    k = min(K, len(points) - 1)
+    return np.sort(apart, axis=1)[:, k - 1] if k else np.zeros(1)
+
+
+def local(points, reach, x):
+    apart = np.sqrt(((points - x) ** 2).mean(axis=1))
+    near = np.argsort(apart, kind="stable")[:K]
+    own = apart[near[-1]]
+    return math.log((own + 0.01) / (reach[near].mean() + 0.01)), own
+
+
+class Reference:
+    def __init__(self, n_features, nu, seed, chosen, weights):
+        self.d, self.nu, self.seed = n_features, nu, seed
+        self.chosen, self.weights = chosen, weights  # of the projections
+        self.full = n_features <= 64
+        self.size = min(512, max(256, 16384 // n_features))
+        self.rows, self.row_weights = np.zeros((0, n_features)), np.zeros(0)  # as counted
+        self.histograms = [[] for _ in range(n_features)]  # pairs of a centre and a mass
+        self.reservoir = np.zeros((0, n_features))
+        self.n_offered, self.renewal = 0, 1
+        self.members, self.mixed = Moments(), Moments()
+        self.threshold, self.count = 0.0, 0.0
+
+    # --- scaling ---
+
+    def statistics(self):
+        mean = np.average(self.rows, axis=0, weights=self.row_weights)
+        away = self.rows - mean
+        cov = (away * self.row_weights[:, None]).T @ away / self.row_weights.sum()
+        sd = np.sqrt(np.diag(cov))
+        sd = np.where(sd > 1e-12 * np.abs(mean), sd, 0.0)
+        safe = np.where(sd > 0, sd, 1.0)
+        C = np.where(np.outer(sd, sd) > 0, cov / np.outer(safe, safe), 0.0)
+        np.fill_diagonal(C, 1.0)
+        return mean, sd, C
+
+    def counted(self, x):
+        """What the statistics see of a row."""
+        if len(self.rows) < 20:
+            return x
+        mean, sd, _ = self.statistics()
+        return np.where(sd > 0, np.clip(x, mean - 10 * sd, mean + 10 * sd), x)
+
+    def z(self, x):
+        mean, sd, _ = self.statistics()
+        limit = math.sqrt(len(self.rows))
+        new = np.sign(x - mean) * limit * (np.abs(x - mean) > 1e-12 * np.abs(mean))
+        z = np.where(sd > 0, (x - mean) / np.where(sd > 0, sd, 1.0), new)
+        return np.clip(z, -limit, limit)
+
+    def scale(self, x):
+        mean, scale, limit = self.frozen
+        return np.clip((x - mean) * scale, -limit, limit)
+
+    def white(self, scaled):
+        return scaled @ self.L.T if self.full else scaled
+
+    def renew(self):
+        n = len(self.rows)
+        mean, sd, C = self.statistics()
+        scale = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 0.0)
+        self.frozen = mean, scale, math.sqrt(n)
+        C = C if self.full else np.eye(self.d)
+        self.Ci = np.linalg.inv(C + (0.01 + self.d / n) * np.eye(self.d))
+        self.L = np.linalg.inv(np.linalg.cholesky(C + (0.1 + self.d / n) * np.eye(self.d)))
+        self.scaled = self.scale(self.reservoir)
+        self.whitened = self.white(self.scaled)
+        self.reach, self.white_reach = reaches(self.scaled), reaches(self.whitened)
+        values = self.project(self.whitened)
+        self.low, self.high = values.min(axis=0), values.max(axis=0)
+        self.bins = np.minimum(self.bin(self.whitened), 31)
+        self.renewal = max(n + 1, int(1.2 * n))
+
+    # --- members ---
+
+    def project(self, rows):
+        return np.stack([rows[:, c] @ w for c, w in zip(self.chosen, self.weights, strict=True)], 1)
+
+    def bin(self, rows):
+        values, width = self.project(rows), (self.high - self.low) / 32
+        place = np.floor((values - self.low) / np.where(width > 0, width, 1.0))
+        place = np.clip(place, 0, 31).astype(int)
+        return np.where((values < self.low) | (values > self.high), 32, place)
+
+    def tail(self, j, x):
+        mean, scale, _ = self.frozen
+        total = self.row_weights.sum()
+        below = above = 0.0
+        for centre, mass in self.histograms[j]:
+            a = np.clip(2 * (centre - mean[j]) * scale[j], -300, 300)
+            b = np.clip(2 * (mean[j] - x) * scale[j], -300, 300)
+            below += mass / (1 + math.exp(a) * math.exp(b))
+            above += mass / (1 + math.exp(-a) * math.exp(-b))
+        return max(-math.log(2 * min(below, above) / total), 0.0)
+
+    def say(self, x):
+        z = self.z(x)
+        mahalanobis = math.log(z @ self.Ci @ z / self.d + 0.1)
+        T = np.array([self.tail(j, x[j]) for j in range(self.d)])
+        tails = math.log((T**4).sum() ** 0.25 + 0.1)
+        scaled = self.scale(x)
+        white = self.white(scaled)
+        near, own = local(self.scaled, self.reach, scaled)
+        white_near, white_own = local(self.whitened, self.white_reach, white)
+        bins = self.bin(white[None])[0]
+        n = len(self.reservoir)
+        counts = (self.bins == bins).sum(axis=0) * (bins < 32)
+        rare = -np.mean(np.log((counts + 0.5) / (n + 16)))
+        said = [mahalanobis, tails, near, rare, white_near]
+        return np.array(said if self.full else said[:4]), own, white_own
+
+    # --- learning ---
+
+    def learn(self, x, weight=1.0):
+        """The score, and the threshold, before the row was learned."""
+        t, score, let_in, own = len(self.rows), 0.0, True, (0.0, 0.0)
+        threshold = self.threshold
+        if t:
+            said, *own = self.say(x)
+            standardised = self.members.standardised(said)
+            score = -np.sort(standardised)[-2:].mean()
+        if weight == 0.0:
+            return score, threshold
+        if t:
+            let_in = t + 1 < 33 or self.mixed.standardised(score) >= -1.5
+            self.members.add(said, weight)
+            self.mixed.add(score, weight)
+            step = max(0.02, 1 / math.sqrt(1 + self.count))
+            self.threshold += step * (self.nu - (score < self.threshold))
+            self.count += weight
+        self.rows = np.vstack([self.rows, self.counted(x)])
+        self.row_weights = np.append(self.row_weights, weight)
+        for j in range(self.d):
+            self.add_to_histogram(j, x[j], weight)
+        if let_in:
+            self.offer(x, *own)
+        if t + 1 == self.renewal:
+            self.renew()
+        return score, threshold
+
+    def add_to_histogram(self, j, x, weight):
+        h = sorted([*self.histograms[j], (x, weight)], key=lambda pair: pair[0])
+        if len(h) > 32:
+            gaps = [b[0] - a[0] for a, b in itertools.pairwise(h)]
+            i = int(np.argmin(gaps))
+            (a, m), (b, n) = h[i : i + 2]
+            h[i : i + 2] = [((m * a + n * b) / (m + n), m + n)]
+        self.histograms[j] = h
+
+    def offer(self, x, own, white_own):
+        self.n_offered += 1
+        slot = len(self.reservoir)
+        if slot == self.size:
+            slot = int(uniform(self.seed, len(self.rows) - 1) * self.n_offered)
+            if slot >= self.size:
+                return
+        elif slot:
+            self.bins = np.vstack([self.bins, self.bins[:1]])
+            self.scaled, self.whitened = (
+                np.vstack([rows, rows[:1]]) for rows in (self.scaled, self.whitened)
+            )
+            self.reach, self.white_reach = (
+                np.append(reach, 0.0) for reach in (self.reach, self.white_reach)
+            )
+        if slot == len(self.reservoir):
+            self.reservoir = np.vstack([self.reservoir, x])
+            if not slot:
+                return  # the renewal that follows does the rest
+        self.reservoir[slot], self.scaled[slot] = x, self.scale(x)
+        self.whitened[slot] = self.white(self.scaled[slot])
+        self.bins[slot] = self.bin(self.whitened[slot][None])[0]
+        self.reach[slot], self.white_reach[slot] = own, white_own
