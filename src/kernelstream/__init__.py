@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         vision,
     )
     from kernelstream.checkpoints import Checkpointer
-    from kernelstream.committee import AutoClassifier, Committee
+    from kernelstream.committee import AutoClassifier, AutoRegressor, Committee
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
     from kernelstream.evaluate import PrequentialResult, prequential
     from kernelstream.fleet import Fleet
@@ -34,6 +34,7 @@ __version__ = "0.1.0"
 # take a second to import, and `kernelstream --help` needs neither.
 _HOME = {
     "AutoClassifier": "committee",
+    "AutoRegressor": "committee",
     "BadRow": "learner.rows",
     "Checkpointer": "checkpoints",
     "Committee": "committee",
@@ -54,6 +55,7 @@ _MODULES = [
 
 __all__ = [
     "AutoClassifier",
+    "AutoRegressor",
     "BadRow",
     "Checkpointer",
     "Committee",

@@ -5,7 +5,7 @@ over the rows, which learns from the targets how much each member counts (`mixin
 does not depend on how a stream is cut into blocks, and members may run on several threads.
 """
 
-from kernelstream.committee.auto import AutoClassifier
+from kernelstream.committee.auto import AutoClassifier, AutoRegressor
 from kernelstream.committee.estimators import (
     Committee,
     CommitteeClassifier,
@@ -18,6 +18,7 @@ from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, R
 
 __all__ = [
     "AutoClassifier",
+    "AutoRegressor",
     "Committee",
     "CommitteeClassifier",
     "CommitteeDetector",
