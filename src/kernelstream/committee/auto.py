@@ -9,7 +9,7 @@ from kernelstream.budgets import Independent, Merge
 from kernelstream.committee.estimators import CommitteeClassifier, CommitteeRegressor, Member
 from kernelstream.kernels import RBF, Bias, Linear, Scaled, Sum
 from kernelstream.presets import make
-from kernelstream.scalings import Running
+from kernelstream.scalings import Renewed, Running
 from kernelstream.updates import RLS, Dual
 
 __all__ = ["AutoClassifier", "AutoRegressor"]
@@ -19,6 +19,7 @@ _SQUARES = 4.0  # scores of least squares on labels are small: what they are mul
 
 # Two views of a row: compressed z-scores, and the same brought to length one.
 _COMPRESSED, _UNIT = Running(unit_length=False), Running()
+_RENEWED, _RENEWED_TARGET = Renewed(metric=True), Renewed()
 
 
 class AutoClassifier(CommitteeClassifier):
@@ -142,6 +143,7 @@ def _second_order(
     return make(
         "sog-svr", "regressor", regularization=regularization, fit_intercept=False,
         kernel=Sum(Bias(), Scaled(Linear(), 1.0 / n_features), RBF(width / n_features)),
-        budget=Independent(0.003, size, worth=10.0, relative=True), update=Dual(forgetting=forgetting),
-        scaling=_COMPRESSED, target_scaling="running",
+        budget=Independent(0.003, size, worth=10.0, relative=True),
+        update=Dual(forgetting=forgetting),
+        scaling=_RENEWED, target_scaling=_RENEWED_TARGET,
     )  # fmt: skip
