@@ -130,10 +130,15 @@ class AutoRegressor(CommitteeRegressor):
         """The members for rows of a kind."""
         if self.members is not None:
             return super().chosen(n_features, is_sparse)
-        return [
+        members = [
             Member(f"width-{width:g}", _second_order(n_features, width, regularization))
             for width, regularization in _WIDTHS
         ]
+        members.append(Member("forgets", _second_order(n_features, 1.0, 0.1, 128, 0.999)))
+        if n_features <= _MOST_FOR_SQUARES:
+            squares = make("rls", "regressor", scaling=_COMPRESSED, target_scaling="running")
+            members.append(Member("rls", squares))
+        return members
 
 
 def _second_order(

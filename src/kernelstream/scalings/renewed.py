@@ -143,6 +143,8 @@ class Renewed(Scaling):
     As ``target_scaling`` of a regressor: ``(y - mean) / sd``, and predictions stay within the range
     of the targets so far, widened by a tenth on each side.
 
+    A feature that had been constant up to a renewal counts as constant until the next one.
+
     It goes with learners of the second order, ``sog-svr`` and ``sog-svc``, and dense rows. A row of
     weight zero does not count, and every other row counts once.
 
