@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         vision,
     )
     from kernelstream.checkpoints import Checkpointer
-    from kernelstream.committee import AutoClassifier, AutoDetector, Committee
+    from kernelstream.committee import AutoClassifier, AutoDetector, AutoRegressor, Committee
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
     from kernelstream.evaluate import PrequentialResult, prequential
     from kernelstream.fleet import Fleet
@@ -35,6 +35,7 @@ __version__ = "0.1.0"
 _HOME = {
     "AutoClassifier": "committee",
     "AutoDetector": "committee",
+    "AutoRegressor": "committee",
     "BadRow": "learner.rows",
     "Checkpointer": "checkpoints",
     "Committee": "committee",
@@ -56,6 +57,7 @@ _MODULES = [
 __all__ = [
     "AutoClassifier",
     "AutoDetector",
+    "AutoRegressor",
     "BadRow",
     "Checkpointer",
     "Committee",

@@ -28,6 +28,8 @@ class Independent(ProjectingBudget):
     worth : float, default=1.0
         How many times as much as the cheapest point of a full dictionary a new point must be worth
         to take its place. More than one makes the points change less often.
+    relative : bool, default=False
+        Whether the tolerance is a share of k(x, x), for kernels whose rows differ in size.
 
     References
     ----------
@@ -47,18 +49,21 @@ class Independent(ProjectingBudget):
 
     def __init__(
         self, tolerance: float = 0.01, size: int | None = None, ridge: float = 0.0,
-        worth: float = 1.0,
+        worth: float = 1.0, relative: bool = False,
     ):  # fmt: skip
         self.tolerance = tolerance
         self.size = size  # type: ignore[assignment]
         self.ridge = ridge
         self.worth = worth
+        self.relative = relative
         self.check()
 
     def check(self) -> None:
         number("tolerance", self.tolerance, at_least=0)
         number("ridge", self.ridge, at_least=0)
         number("worth", self.worth, at_least=1)
+        if not isinstance(self.relative, bool):
+            raise TypeError(f"relative={self.relative!r} is not True or False.")
         if self.size is not None:
             integer_at_least("budget", self.size, 1)
         elif self.worth != 1:
@@ -74,5 +79,5 @@ class Independent(ProjectingBudget):
         self.check()
         size = NO_LIMIT if self.size is None else int(self.size)
         return LeastLossRule(
-            size, float(self.tolerance), False, float(self.ridge), float(self.worth)
+            size, float(self.tolerance), bool(self.relative), float(self.ridge), float(self.worth)
         )  # fmt: skip

@@ -5,7 +5,7 @@ over the rows, which learns from the targets how much each member counts (`mixin
 does not depend on how a stream is cut into blocks, and members may run on several threads.
 """
 
-from kernelstream.committee.auto import AutoClassifier
+from kernelstream.committee.auto import AutoClassifier, AutoRegressor
 from kernelstream.committee.detector import AutoDetector
 from kernelstream.committee.estimators import (
     Committee,
@@ -21,6 +21,7 @@ from kernelstream.committee.novelty_machine import NoveltyMachine
 __all__ = [
     "AutoClassifier",
     "AutoDetector",
+    "AutoRegressor",
     "Committee",
     "CommitteeClassifier",
     "CommitteeDetector",

@@ -6,20 +6,21 @@ What each member is worth is measured in docs/untuned.md.
 from typing import Any
 
 from kernelstream.budgets import Independent, Merge
-from kernelstream.committee.estimators import CommitteeClassifier, Member
-from kernelstream.kernels import RBF, Bias, Forest, Linear, Scaled
+from kernelstream.committee.estimators import CommitteeClassifier, CommitteeRegressor, Member
+from kernelstream.kernels import RBF, Bias, Forest, Linear, Scaled, Sum
 from kernelstream.presets import make
-from kernelstream.scalings import Running
+from kernelstream.scalings import Renewed, Running
 from kernelstream.step_sizes import AdaGrad
-from kernelstream.updates import RLS
+from kernelstream.updates import RLS, Dual
 
-__all__ = ["AutoClassifier"]
+__all__ = ["AutoClassifier", "AutoRegressor"]
 
 _MOST_FOR_SQUARES = 200  # features, up to which recursive least squares takes little time
 _SQUARES = 4.0  # scores of least squares on labels are small: what they are multiplied with
 
 # Two views of a row: compressed z-scores, and the same brought to length one.
 _COMPRESSED, _UNIT = Running(unit_length=False), Running()
+_RENEWED, _RENEWED_TARGET = Renewed(metric=True), Renewed()
 
 
 class AutoClassifier(CommitteeClassifier):
@@ -95,3 +96,75 @@ class AutoClassifier(CommitteeClassifier):
             Member("pa", kernel_machine),
             Member("forest", forest),
         ]
+
+
+# Of the machines of `AutoRegressor`: gamma times the number of features, and the regularization.
+_WIDTHS = ((0.5, 0.3), (1.0, 0.1), (2.0, 0.03))
+
+
+class AutoRegressor(CommitteeRegressor):
+    """A regressor for streams with nothing to tune.
+
+    Raw features and targets in, of any scale. Three machines of the second order, each fitted to
+    all rows so far over a dictionary of 256 points, differ in the width of their kernel; a fourth
+    one forgets, and a linear one is there for streams where that is enough. The weight of each is
+    learned from the stream (`RidgeStacking`).
+
+    Parameters
+    ----------
+    members : list or dict, default=None
+        None: the members that were chosen for all streams. Otherwise as in `Committee`.
+    mixing : mixing part, default=None
+    n_jobs : int, default=None
+        How many members learn at the same time, on threads. It changes the speed, not the result.
+    on_bad_row : {"raise", "skip"} or callable, default="raise"
+        What to do with a row that cannot be learned, as in `KernelRegressor`.
+
+    Attributes
+    ----------
+    weights_ : dict
+        How much each member counts now.
+    n_seen_, n_skipped_, skipped_
+        As in `KernelRegressor`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> import kernelstream as ks
+    >>> X, y = make_friedman1(1000, random_state=0)
+    >>> ks.prequential(ks.AutoRegressor(), X, y).error_rate < 0.3 * y.var()
+    True
+    """
+
+    def __init__(
+        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
+        on_bad_row: Any = "raise",
+    ):  # fmt: skip
+        super().__init__(members, mixing=mixing, n_jobs=n_jobs, on_bad_row=on_bad_row)
+
+    def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
+        """The members for rows of a kind."""
+        if self.members is not None:
+            return super().chosen(n_features, is_sparse)
+        members = [
+            Member(f"width-{width:g}", _second_order(n_features, width, regularization))
+            for width, regularization in _WIDTHS
+        ]
+        members.append(Member("forgets", _second_order(n_features, 1.0, 0.1, 128, 0.999)))
+        if n_features <= _MOST_FOR_SQUARES:
+            squares = make("rls", "regressor", scaling=_COMPRESSED, target_scaling="running")
+            members.append(Member("rls", squares))
+        return members
+
+
+def _second_order(
+    n_features: int, width: float, regularization: float, size: int = 256, forgetting: float = 1.0
+) -> Any:
+    """A machine whose f is a constant, a linear function and one that turns on a given scale."""
+    return make(
+        "sog-svr", "regressor", regularization=regularization, fit_intercept=False,
+        kernel=Sum(Bias(), Scaled(Linear(), 1.0 / n_features), RBF(width / n_features)),
+        budget=Independent(0.003, size, worth=10.0, relative=True),
+        update=Dual(forgetting=forgetting),
+        scaling=_RENEWED, target_scaling=_RENEWED_TARGET,
+    )  # fmt: skip

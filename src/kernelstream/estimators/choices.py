@@ -107,7 +107,8 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
         scaling=as_scaling(model.scaling),
         given=model.get_params(deep=False),
     )
-    for chosen in (margin, update, budget, kernel, step_size, choice.scaling):
+    target_scaling = as_scaling(getattr(model, "target_scaling", None), "target_scaling")
+    for chosen in (margin, update, budget, kernel, step_size, choice.scaling, target_scaling):
         chosen.check_with(choice)
     _check_predictor(model, choice)
     return Parts(
@@ -123,7 +124,7 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
         dated=model.predictor == "voted",
         averaged=model.predictor == "averaged",
         scaling=choice.scaling,
-        target_scaling=as_scaling(getattr(model, "target_scaling", None), "target_scaling"),
+        target_scaling=target_scaling,
     )
 
 

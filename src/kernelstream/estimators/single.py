@@ -65,6 +65,7 @@ READABLE: dict[str, Callable[[Any, Learned], Any]] = {
     "intercept_": lambda model, learned: model.per_label(learned.machine.intercept()[None])[0],
     "n_support_": lambda model, learned: len(learned.machine.kept),
     "truncation_error_": _truncation_error,
+    "metric_": lambda model, learned: learned.machine.metric(),
     "kernel_": lambda model, learned: learned.machine.kernel,
     "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
     "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),

@@ -41,6 +41,7 @@ class Kernel(Part):
     feature_store = "fixed"  # what makes them: `features`, or a store that learns how
     falls_with_distance = False  # from 1 to 0, so that rows have to be on the scale of gamma
     from_products = False  # whether the rule's `of_products` makes k(p, x) of <p, x> and the norms
+    is_smooth = False  # whether `gradients` knows how kernel values change with a row
     adds_up = True  # whether `block` makes do with squared norms as row cache, or with none
 
     def resolve(self, n_features: int, fineness: float | None = None) -> "Kernel":
@@ -90,6 +91,13 @@ class Kernel(Part):
     def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
         """Whether `of_products` would lose digits that matter, for rows of these squared norms."""
         return False
+
+    def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray) -> np.ndarray:
+        """The gradients of f = sum_i coef_i k(P_i, .) at the rows X.
+
+        `coef` has a line for every output; answers (outputs, rows, features).
+        """
+        raise TypeError(f"{type(self).__name__} has no gradients.")
 
     def compiles(self) -> bool:
         """Whether there is a compiled rule."""
@@ -149,6 +157,13 @@ class MappedKernel(Kernel):
 
     def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
         return self.quantity.loses_digits(x, dtype, self.steepness())
+
+    def slope(self, q: np.ndarray) -> np.ndarray:
+        """The derivative of the map, where `is_smooth`."""
+        raise TypeError(f"{type(self).__name__} must say the derivative of its map.")
+
+    def gradients(self, P, X, coef):
+        return self.quantity.gradients(P, X, coef, self.slope)
 
     def steepness(self) -> float:
         """How much the map makes of a small difference of the quantity."""

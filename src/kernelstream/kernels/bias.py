@@ -46,6 +46,7 @@ class Bias(Kernel):
 
     has_constant = True
     from_products = True
+    is_smooth = True
 
     def __init__(self, value: float = 1.0):
         self.value = value
@@ -62,6 +63,9 @@ class Bias(Kernel):
 
     def diagonal(self, x):
         return float(self.value)
+
+    def gradients(self, P, X, coef):
+        return np.zeros((len(coef), *X.shape))
 
     def to_rule(self, dtype: Any = np.float64) -> BiasRule:
         return BiasRule(number_of(dtype)(self.value))

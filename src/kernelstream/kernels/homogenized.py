@@ -118,6 +118,13 @@ class Homogenized(Kernel):
 
         return block
 
+    @property
+    def is_smooth(self) -> bool:  # type: ignore[override]
+        return self.kernel.is_smooth
+
+    def gradients(self, P, X, coef):
+        return self.kernel.gradients(P, X, coef)
+
     def diagonal(self, x):
         diagonal = self.kernel.diagonal(x)
         return None if diagonal is None else diagonal + self.offset**2

@@ -1,5 +1,7 @@
 """The inner product itself."""
 
+import numpy as np
+
 from kernelstream.kernels.base import MappedKernel
 from kernelstream.kernels.maps import Identity
 from kernelstream.kernels.quantities import INNER_PRODUCT
@@ -21,6 +23,7 @@ class Linear(MappedKernel):
 
     quantity = INNER_PRODUCT
     maps = False
+    is_smooth = True
     has_features = True  # which are those of the row itself
 
     def n_explicit(self, n_features):
@@ -28,6 +31,9 @@ class Linear(MappedKernel):
 
     def features(self, X, x):
         return X
+
+    def slope(self, q):
+        return np.ones_like(q)
 
     def to_map(self, number_type):
         return Identity()

@@ -46,6 +46,10 @@ class Quantity(Protocol):
         """
         ...
 
+    def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
+        """`Kernel.gradients`, for a map with this derivative."""
+        ...
+
 
 @rule
 class InnerProductRule(NamedTuple):
@@ -123,6 +127,10 @@ class _InnerProduct:
         inner_products(P, X, out)
         return True
 
+    def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
+        slopes = slope(P @ X.T)
+        return np.stack([(own[:, None] * slopes).T @ P for own in coef])
+
 
 # Where steepness |x|^2 is larger, |p|^2 + |x|^2 - 2 <p, x> would lose the digits that matter: rows
 # far from zero and close to each other, that is, rows that nobody scaled. Then distances are
@@ -151,6 +159,11 @@ class _SquaredDistance:
         inner_products(P, X, out)
         return False
 
+    def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
+        slopes = slope(cdist(P, X, "sqeuclidean"))
+        pulls = [own[:, None] * slopes for own in coef]  # of every point on every row
+        return np.stack([2.0 * (pull.sum(axis=0)[:, None] * X - pull.T @ P) for pull in pulls])
+
 
 class _L1Distance:
     rule = L1DistanceRule()
@@ -178,6 +191,9 @@ class _L1Distance:
         out += self.row_cache(X)
         np.maximum(out, 0.0, out=out)  # rounding may make a distance negative
         return True
+
+    def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
+        raise TypeError("the L1 distance has no gradient where two rows share a value.")
 
 
 INNER_PRODUCT, SQUARED_DISTANCE = _InnerProduct(), _SquaredDistance()

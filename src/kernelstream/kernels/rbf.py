@@ -1,5 +1,7 @@
 """The Gaussian kernel."""
 
+import numpy as np
+
 from kernelstream.kernels.exponential_kernel import ExponentialKernel
 from kernelstream.kernels.quantities import SQUARED_DISTANCE
 from kernelstream.parts import part
@@ -25,6 +27,10 @@ class RBF(ExponentialKernel):
 
     quantity = SQUARED_DISTANCE
     interpolates = True
+    is_smooth = True
 
     def auto_gamma(self, n_features: int, fineness: float | None) -> float:
         return 1.0 / n_features if fineness is None else fineness
+
+    def slope(self, q):
+        return -self.gamma * np.exp(-self.gamma * q)

@@ -93,6 +93,13 @@ class Scaled(Kernel):
         self.kernel.block(P, X, p, x, out)
         out *= self.factor
 
+    @property
+    def is_smooth(self) -> bool:  # type: ignore[override]
+        return self.kernel.is_smooth
+
+    def gradients(self, P, X, coef):
+        return self.factor * self.kernel.gradients(P, X, coef)
+
     def diagonal(self, x):
         diagonal = self.kernel.diagonal(x)
         return None if diagonal is None else diagonal * self.factor

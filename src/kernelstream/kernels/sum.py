@@ -135,6 +135,13 @@ class Sum(Kernel):
 
         return block
 
+    @property
+    def is_smooth(self) -> bool:  # type: ignore[override]
+        return all(kernel.is_smooth for kernel in self.kernels)
+
+    def gradients(self, P, X, coef):
+        return sum(kernel.gradients(P, X, coef) for kernel in self.kernels)
+
     def diagonal(self, x):
         diagonals = [kernel.diagonal(x) for kernel in self.kernels]
         if any(diagonal is None for diagonal in diagonals):

@@ -32,6 +32,7 @@ from kernelstream.learner.plan import (
     sizes_of,
     slots_of,
 )
+from kernelstream.learner.renewal import metric_of, renew_after, rows_until_renewal
 from kernelstream.learner.rows import (
     TOO_LARGE_A_STEP,
     BadRow,
@@ -250,6 +251,10 @@ class Machine:
             )
         return self.state.step_size.steps.copy()
 
+    def metric(self) -> np.ndarray:
+        """The squared metric A^2 that kernels see rows through, of shape (features, features)."""
+        return metric_of(self)
+
     def intercept(self) -> np.ndarray:
         """The intercepts, of shape (outputs,)."""
         return self.state.intercept.b.copy()
@@ -281,37 +286,52 @@ class Machine:
         list of Trail
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
-        X = scaled_in_order(self, X, weight)
-        x = self.kernel.row_cache(X)
-        refuse_large(self.kernel, self.dtype, X, x)
-        refuse_extreme(y, weight)
-        y, units = targets_in_order(self, y, weight)
-        loop, trails = LOOPS[self.parts.loop], []
-        ends, start = [*new_outputs, X.shape[0]], 0
+        ends, start, trails = [*new_outputs, X.shape[0]], 0, []
         for piece, end in enumerate(ends):
             if piece > 0:
                 self.add_outputs(1)
             if start == end:
                 continue
-            trail = new_trail(end - start, self.n_outputs if keep_scores else 0)
-            begin = start
+            trail, begin = new_trail(end - start, self.n_outputs if keep_scores else 0), start
             while start < end:
-                stop = min(end, start + (tile_rows or self._tile_rows()))
-                self.make_room(stop - start)
+                stop = start + rows_until_renewal(self, weight[start:end])
                 rows, of_trail = slice(start, stop), slice(start - begin, stop - begin)
                 own = Trail(*(column[of_trail] for column in trail))
                 try:
-                    done = loop(self, X[rows], x[rows], y[rows], weight[rows], own)
-                    if done < stop - start:
-                        raise BadRow(done, TOO_LARGE_A_STEP)
-                except BadRow as bad:  # which counted from the beginning of the tile
+                    self._learn_alike(X[rows], y[rows], weight[rows], own, tile_rows)
+                except BadRow as bad:  # which counted from the beginning of these rows
                     raise BadRow(start + bad.row, bad.reason) from None
                 start = stop
-            if units is not None and keep_scores:  # scores in the units of y
-                zero, unit = (column[begin:end, None] for column in units)
-                trail.scores[:] = zero + unit * trail.scores
             trails.append(trail)
         return trails
+
+    def _learn_alike(
+        self, X: Any, y: np.ndarray, weight: np.ndarray, trail: Trail, tile_rows: int | None
+    ) -> None:
+        """Learn rows up to the next renewal of the scaling, in tiles."""
+        n_before, loop = self.n_seen, LOOPS[self.parts.loop]
+        X = scaled_in_order(self, X, weight)
+        x = self.kernel.row_cache(X)
+        refuse_large(self.kernel, self.dtype, X, x)
+        refuse_extreme(y, weight)
+        y, units = targets_in_order(self, y, weight)
+        start, end = 0, X.shape[0]
+        while start < end:
+            stop = min(end, start + (tile_rows or self._tile_rows()))
+            self.make_room(stop - start)
+            rows = slice(start, stop)
+            own = Trail(*(column[rows] for column in trail))
+            try:
+                done = loop(self, X[rows], x[rows], y[rows], weight[rows], own)
+                if done < stop - start:
+                    raise BadRow(done, TOO_LARGE_A_STEP)
+            except BadRow as bad:  # which counted from the beginning of the tile
+                raise BadRow(start + bad.row, bad.reason) from None
+            start = stop
+        if units is not None and trail.scores.shape[1]:  # scores in the units of y
+            zero, unit, least, most = units[:, :, None]
+            trail.scores[:] = np.clip(zero + unit * trail.scores, least, most)
+        renew_after(self, n_before)
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row: `learn` without what only longer blocks need."""
@@ -326,8 +346,10 @@ class Machine:
         X = scaled_in_order(self, X, weight)
         x = self._checked_row(X)
         self.make_room(1)
+        n_before = self.n_seen
         if not LOOPS[self.parts.loop](self, X, x, target, weight, trail):
             raise BadRow(0, TOO_LARGE_A_STEP)
+        renew_after(self, n_before)
 
     def learns_in_one_call(self) -> bool:
         """Whether `learn_row` changes the machine in a single call of compiled code.
@@ -625,11 +647,12 @@ class Machine:
 
     def widen(self, n_features: int) -> None:
         """Give rows more features, which are zero in all that was learned; or take those away."""
-        if not self.kernel.may_widen:
-            raise ValueError(
-                f"kernel={self.kernel!r} belongs to rows of {self.n_features} features, not "
-                f"{n_features}: let every row have all features, or use another kernel."
-            )
+        for name, part in (("kernel", self.kernel), ("scaling", self.parts.scaling)):
+            if not part.may_widen:
+                raise ValueError(
+                    f"{name}={part!r} belongs to rows of {self.n_features} features, not "
+                    f"{n_features}: let every row have all features, or use another {name}."
+                )
         if self.parts.budget.is_folded:
             self.parts.update.check_size(int(self.kernel.n_explicit(n_features)))
         self.store.widen(n_features)

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _FIRST_SLOTS = 256  # of a budget without limit, which then doubles
+_FEW_FEATURES = 64  # up to here there may be a number for every two features
 _MANY_OUTPUTS = 64  # from here on a point keeps only the coefficients that its row touched
 
 
@@ -177,4 +178,7 @@ def sizes_of(
     lines = n_outputs
     if most_touched is not None and keeps_nonzeros(most_touched, n_outputs):
         lines = most_touched
-    return {"outputs": n_outputs, "points": n_slots, "lines": lines, "features": n_features}
+    return {
+        "outputs": n_outputs, "points": n_slots, "lines": lines, "features": n_features,
+        "few_features": n_features if n_features <= _FEW_FEATURES else 0,
+    }  # fmt: skip

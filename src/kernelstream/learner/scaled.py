@@ -65,33 +65,34 @@ def scaled_in_order(machine: "Machine", X: Any, weight: np.ndarray) -> Any:
 
 def targets_in_order(
     machine: "Machine", y: np.ndarray, weight: np.ndarray
-) -> tuple[np.ndarray, tuple[np.ndarray, np.ndarray] | None]:
-    """Targets as the ones before them make them, and the zero and unit of each; None: as they are.
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Targets as the ones before them make them, and the zero, unit and bounds of each.
 
-    Afterwards the statistics have seen all of them.
+    None in place of these: targets as they are. Afterwards the statistics have seen all of them.
     """
     if not machine.parts.target_scaling.is_scaled:
         return y, None
     scaling, state = machine.target_scaling, machine.state.target_scaling
-    out, zero, unit = np.empty_like(y), np.empty_like(y), np.empty_like(y)
-    arguments = scaling, state, y, weight, out, zero, unit
-    machine.call("targets", count_and_scale_targets, *arguments)
-    return out, (zero, unit)
+    out, units = np.empty_like(y), np.empty((4, len(y)))
+    machine.call("targets", count_and_scale_targets, scaling, state, y, weight, out, units)
+    return out, units
 
 
 def scaled_targets(machine: "Machine", y: np.ndarray) -> np.ndarray:
     """Targets as the statistics of all of them make them."""
-    rule = machine.target_scaling
-    zero, unit = rule.unit_of(machine.state.target_scaling)
-    return np.array([rule.scale_target(target, zero, unit) for target in y.tolist()])
+    rule, state = machine.target_scaling, machine.state.target_scaling
+    zero, unit = rule.unit_of(state)
+    return np.array([rule.scale_target(state, target, zero, unit) for target in y.tolist()])
 
 
 def unscaled_scores(machine: "Machine", scores: np.ndarray) -> np.ndarray:
     """Scores, changed in place, in the units of the targets."""
     if machine.parts.target_scaling.is_scaled:
-        zero, unit = machine.target_scaling.unit_of(machine.state.target_scaling)
+        rule, state = machine.target_scaling, machine.state.target_scaling
+        zero, unit = rule.unit_of(state)
         scores *= unit
         scores += zero
+        np.clip(scores, *rule.bounds_of(state), out=scores)
     return scores
 
 

@@ -2,7 +2,8 @@
 
 The row itself, or what a scaling makes of it from the rows that came before. A scaling is a scan:
 a row that is learned is scaled by what the rows before it have left, then it counts itself; a row
-that is predicted is scaled by what there is. Points are kept as they were scaled when they came.
+that is predicted is scaled by what there is. Points are kept as they were scaled when they came,
+unless the scaling is renewed at certain rows (`Renewed`).
 
 A new scaling is one new file in this folder, with the decorator ``part("scaling", name)``.
 """
@@ -21,11 +22,13 @@ from kernelstream.scalings.base import (
     scale,
     scale_entries,
 )
+from kernelstream.scalings.renewed import Renewed
 from kernelstream.scalings.running import Running
 
 __all__ = [
     "LARGEST_FEATURE",
     "UNSCALED",
+    "Renewed",
     "Running",
     "Scaling",
     "ScalingRule",

@@ -1,6 +1,9 @@
 """What scalings share."""
 
+import math
 from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from kernelstream.compiled import compiled
 from kernelstream.parts import Part, rule
@@ -44,9 +47,13 @@ class ScalingRule(Protocol):
         """The zero and the unit of targets, which are rows of one feature, as they are now."""
         raise NotImplementedError
 
-    def scale_target(self, y, zero, unit):
+    def scale_target(self, scaling_state, y, zero, unit):
         """A target in that unit; where there is none yet, zero."""
         raise NotImplementedError
+
+    def bounds_of(self, scaling_state):
+        """The smallest and the largest prediction that targets so far allow."""
+        return -math.inf, math.inf
 
     def seen_row(self, x, out):
         """What kernels see of x: `out`, where `scale_row` has written."""
@@ -57,6 +64,9 @@ class Scaling(Part):
     """Base of the scalings."""
 
     is_scaled = True
+    may_widen = True  # whether rows may get more features
+    renews = False  # whether its numbers are frozen, but for rows at which they are renewed
+    finds_metric = False  # whether it then asks for the gradients of f
 
     def gives_unit_length(self) -> bool:
         """Whether rows are about as long as one, whatever the number of features."""
@@ -69,6 +79,24 @@ class Scaling(Part):
     def to_rule(self) -> Any:
         """The compiled rule, of `ScalingRule`."""
         raise TypeError(f"{type(self).__name__} must say its rule.")
+
+    def rows_until_renewal(self, n_rows: int) -> int | None:
+        """How many rows may be learned, after so many, before its numbers are renewed."""
+        return None
+
+    def renew(self, scaling_state: Any, squared_gradients: np.ndarray | None = None) -> None:
+        """Scale by the statistics of the rows so far from now on.
+
+        `squared_gradients` is the sum of grad f grad f^T over points, by the features as they were
+        scaled up to now, where f tells enough for a metric.
+        """
+
+    def renew_target(self, scaling_state: Any) -> None:
+        """The same for targets, whose unit is never zero afterwards."""
+
+    def raw(self, scaling_state: Any, rows: np.ndarray) -> np.ndarray:
+        """Scaled rows as they were before."""
+        raise TypeError(f"{type(self).__name__} must say how to turn a scaled row back.")
 
 
 @rule
@@ -127,11 +155,15 @@ def count_and_scale(scaling, state, X, weight, out):
 
 
 @compiled
-def count_and_scale_targets(scaling, state, y, weight, out, zero, unit):
-    """Scale targets in order, each by those before it, and say by what: y = zero + unit out."""
+def count_and_scale_targets(scaling, state, y, weight, out, units):
+    """Scale targets in order, each by those before it, and say by what: y = zero + unit out.
+
+    Lines of `units` are zero, unit, and the bounds of what may be said of the target.
+    """
     for i in range(y.shape[0]):
-        zero[i], unit[i] = scaling.unit_of(state)
-        out[i] = scaling.scale_target(y[i], zero[i], unit[i])
+        units[0, i], units[1, i] = scaling.unit_of(state)
+        units[2, i], units[3, i] = scaling.bounds_of(state)
+        out[i] = scaling.scale_target(state, y[i], units[0, i], units[1, i])
         if weight[i] != 0.0:
             scaling.count_row(state, y[i : i + 1], 0.0)
 

@@ -8,7 +8,7 @@ from numba.extending import register_jitable
 from kernelstream.parts import LARGEST_SQUARE, Field, number, part, rule
 from kernelstream.scalings.base import Scaling, ScalingRule
 
-__all__ = ["Running"]
+__all__ = ["Running", "deviation"]
 
 # A feature whose standard deviation is less than this part of its mean is constant: rounding leaves
 # about 1e-16 of the mean where all values are the same.
@@ -39,7 +39,7 @@ class RunningRule(NamedTuple):
         total, n = 0.0, max(scaling_state.n_rows[0], 1)
         for j in range(x.shape[0]):
             mean = scaling_state.mean[j]
-            a = _compressed(x[j] - mean, _deviation(scaling_state.square[j], n, mean), self.limit)
+            a = _compressed(x[j] - mean, deviation(scaling_state.square[j], n, mean), self.limit)
             out[j] = a
             total += a * a
         _divide(out, self.length_with(scaling_state, total))
@@ -53,7 +53,7 @@ class RunningRule(NamedTuple):
             mean, square = scaling_state.mean[j], scaling_state.square[j]
             away = x[j] - mean
             if n > _TRUSTED_ROWS and away * away > far * square:
-                sd = _deviation(square, n - 1, mean)
+                sd = deviation(square, n - 1, mean)
                 if sd > 0.0:  # a feature that was constant may become anything
                     away = min(max(away, -self.outlier * sd), self.outlier * sd)
             # Welford's recursion, with x = mean + away
@@ -64,7 +64,7 @@ class RunningRule(NamedTuple):
     def scale_sparse(self, scaling_state, indices, data, out):
         total, n = 0.0, max(scaling_state.n_rows[0], 1)
         for e in range(data.shape[0]):
-            root = _deviation(scaling_state.square[indices[e]], n, 0.0)
+            root = deviation(scaling_state.square[indices[e]], n, 0.0)
             a = _compressed(data[e], root, self.limit)
             out[e] = a
             total += a * a
@@ -78,9 +78,9 @@ class RunningRule(NamedTuple):
 
     def unit_of(self, scaling_state):
         mean = scaling_state.mean[0]
-        return mean, _deviation(scaling_state.square[0], max(scaling_state.n_rows[0], 1), mean)
+        return mean, deviation(scaling_state.square[0], max(scaling_state.n_rows[0], 1), mean)
 
-    def scale_target(self, y, zero, unit):
+    def scale_target(self, scaling_state, y, zero, unit):
         if unit == 0.0:
             return 0.0
         return min(max((y - zero) / unit, -self.outlier), self.outlier)
@@ -101,7 +101,7 @@ class RunningRule(NamedTuple):
 
 
 @register_jitable
-def _deviation(square, n, mean):
+def deviation(square, n, mean):
     """The standard deviation, or zero where it is that of rounding."""
     sd = math.sqrt(square / n)
     return sd if sd > _CONSTANT * abs(mean) else 0.0

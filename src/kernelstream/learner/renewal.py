@@ -1,0 +1,107 @@
+"""Renewals of a scaling: points are put through the new scale, and what the rows told stays.
+
+They come after rows 1, 3, 7, 15, ... of the stream, whatever the blocks, so that the next row is
+the first that the new numbers scale. Points are not kept twice: the old scale is turned back.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernelstream.compiled import as_argument
+from kernelstream.learner import second_order
+from kernelstream.scalings import scale
+
+if TYPE_CHECKING:
+    from kernelstream.learner.machine import Machine
+
+__all__ = ["metric_of", "renew", "renew_after", "rows_until_renewal"]
+
+_ROWS_FOR_METRIC = 128  # from then on, f tells which directions matter
+_NUGGET = 1e-6  # on the diagonal of K, since points that were independent may not be so any more
+
+
+def rows_until_renewal(machine: "Machine", weight: np.ndarray) -> int:
+    """How many of these rows may be learned before a renewal; the last of them is counted."""
+    due = _due(machine, machine.n_seen)
+    if due is None:
+        return len(weight)
+    counted = np.flatnonzero(weight > 0.0)  # others are as good as absent
+    return int(counted[due - 1]) + 1 if len(counted) >= due else len(weight)
+
+
+def _due(machine: "Machine", n_seen: int) -> int | None:
+    parts = machine.parts
+    found = (
+        parts.scaling.rows_until_renewal(n_seen),
+        parts.target_scaling.rows_until_renewal(n_seen),
+    )
+    return min((rows for rows in found if rows is not None), default=None)
+
+
+def renew_after(machine: "Machine", n_before: int) -> None:
+    """Renew what is due, after the rows since `n_before`."""
+    if machine.n_seen - n_before == _due(machine, n_before):
+        renew(machine)
+
+
+def renew(machine: "Machine") -> None:
+    """Take new numbers for the scales of rows and targets, and a metric."""
+    if machine.parts.target_scaling.renews:
+        _renew_targets(machine)
+    if machine.parts.scaling.renews:
+        _renew_rows(machine)
+
+
+def _renew_targets(machine: "Machine") -> None:
+    """f stays what it is in the units of y: zero + unit w."""
+    state, dual = machine.state.target_scaling, machine.state.update
+    zero, unit = machine.target_scaling.unit_of(state)
+    machine.parts.target_scaling.renew_target(state)
+    new_zero, new_unit = machine.target_scaling.unit_of(state)
+    if unit == 0.0:  # so far there was none, and nothing was learned but zeros
+        return
+    values = dual.values[:, : machine.n_points]
+    values *= unit / new_unit
+    values += (zero - new_zero) / new_unit
+    dual.squared[0] *= (unit / new_unit) ** 2
+    machine.changes().mark_all()
+    second_order.settle(machine)
+
+
+def _renew_rows(machine: "Machine") -> None:
+    """Points in the new scale and the new metric, and the prior between them."""
+    scaling, state, store = machine.parts.scaling, machine.state.scaling, machine.store
+    n = machine.n_points
+    rows = store.stored(n)
+    gradients = None
+    if scaling.finds_metric and machine.n_seen + 1 >= _ROWS_FOR_METRIC:
+        gradients = scaling.gradient_in(state, _gradients(machine, rows)).reshape(-1, rows.shape[1])
+        gradients = gradients.T @ gradients
+    raw = as_argument(scaling.raw(state, rows.astype(np.float64)), machine.dtype)
+    scaling.renew(state, gradients)
+    machine.call("scale", scale, machine.scaling, state, raw, rows)
+    cache = machine.kernel.row_cache(rows)
+    store.replace(np.arange(n), rows, cache)
+    gram = np.empty((n, n), machine.dtype)
+    store.block(n, rows, cache, gram)
+    gram = gram.astype(np.float64)
+    gram = 0.5 * (gram + gram.T)
+    gram.reshape(-1)[:: n + 1] += _NUGGET
+    second_order.change_kernel(machine, gram)
+
+
+def _gradients(machine: "Machine", rows: np.ndarray) -> np.ndarray:
+    """The gradients of f at the points, by features as kernels see them."""
+    coef = machine.state.expansion.coef[:, 0, : machine.n_points]
+    return machine.kernel.gradients(rows, rows, coef)
+
+
+def metric_of(machine: "Machine") -> np.ndarray:
+    """The squared metric that kernels see rows through."""
+    if not machine.parts.scaling.finds_metric:
+        raise AttributeError(
+            "metric_ is known with scaling=Renewed(metric=True), not with "
+            f"{machine.parts.scaling!r}."
+        )
+    return machine.parts.scaling.metric_in(machine.state.scaling)
