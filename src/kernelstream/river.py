@@ -39,7 +39,10 @@ except ModuleNotFoundError as error:
         "kernelstream.river needs River: pip install 'kernelstream[river]'", name="river"
     ) from None
 
-__all__ = ["AutoDetector", "KernelClassifier", "KernelRegressor", "NoveltyDetector"]
+__all__ = [
+    "AutoClassifier", "AutoDetector", "AutoRegressor", "KernelClassifier", "KernelRegressor",
+    "NoveltyDetector", "make",
+]  # fmt: skip
 
 
 class _Adapter(BadRowPolicy, base.Estimator):
@@ -423,3 +426,82 @@ class AutoDetector(_Detecting):
         self.random_state = random_state
         self.on_bad_row = on_bad_row
         self._begin()
+
+
+class AutoClassifier(KernelClassifier):
+    """Classification with nothing to tune, for River.
+
+    A committee of machines, mixed online (`kernelstream.AutoClassifier`). No scaler is needed in
+    front. Features may come later; they count as zero in all rows before.
+
+    Examples
+    --------
+    >>> from kernelstream.river import AutoClassifier
+    >>> model = AutoClassifier()
+    >>> for i in range(50):
+    ...     model.learn_one({"a": float(i % 2), "b": 1000.0 * i}, "odd" if i % 2 else "even")
+    >>> model.predict_one({"a": 1.0, "b": 60000.0})
+    'odd'
+    """
+
+    _estimator = ks.AutoClassifier
+
+    def __init__(self, n_jobs: int | None = None, on_bad_row: Any = "raise"):
+        self.n_jobs = n_jobs
+        self.on_bad_row = on_bad_row
+        self._begin()
+
+
+class AutoRegressor(KernelRegressor):
+    """Regression with nothing to tune, for River.
+
+    A committee of machines, mixed online (`kernelstream.AutoRegressor`). No scaler is needed in
+    front. The first row must have every feature: one that comes later is an error.
+
+    Examples
+    --------
+    >>> from kernelstream.river import AutoRegressor
+    >>> model = AutoRegressor()
+    >>> for i in range(100):
+    ...     model.learn_one({"a": float(i % 10)}, 3.0 * (i % 10))
+    >>> abs(model.predict_one({"a": 5.0}) - 15.0) < 1.0
+    True
+    """
+
+    _estimator = ks.AutoRegressor
+
+    def __init__(self, n_jobs: int | None = None, on_bad_row: Any = "raise"):
+        self.n_jobs = n_jobs
+        self.on_bad_row = on_bad_row
+        self._begin()
+
+
+_BY_TASK = {
+    "classifier": KernelClassifier, "regressor": KernelRegressor, "novelty": NoveltyDetector
+}  # fmt: skip
+
+
+def make(preset: str, task: str, **params: Any) -> Any:
+    """A learner for River by the name of its algorithm, as `kernelstream.make`.
+
+    Examples
+    --------
+    >>> from kernelstream import river
+    >>> type(river.make("smd-linear", "classifier", scaling="running")).__name__
+    'KernelClassifier'
+    """
+    model = ks.make(preset, task, **params)
+    cls = _BY_TASK[task]
+    known, usual = set(cls()._get_params()), type(model)()
+    chosen = {
+        name: value
+        for name, value in model.get_params(deep=False).items()
+        if name in params or value != getattr(usual, name)
+    }
+    unknown = sorted(set(chosen) - known)
+    if unknown:
+        raise ValueError(
+            f"River's {cls.__name__} has no parameter {unknown[0]!r}: leave it out, or use "
+            "kernelstream.make."
+        )
+    return cls(**chosen)

@@ -81,7 +81,8 @@ class CommitteeEstimator(StreamEstimator):
     def member_names(self) -> list[str]:
         """The names of the members."""
         machine = self.machine_
-        return [member.name for member in self.chosen(machine.n_features, machine.is_sparse)]
+        chosen = self.chosen(machine.n_first_features, machine.is_sparse)
+        return [member.name for member in chosen]
 
     def chosen_mixing(self) -> Mixing:
         """The mixing part."""
@@ -119,14 +120,18 @@ class CommitteeEstimator(StreamEstimator):
 
     def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """What a file's header says of the members."""
-        return {"members": [described(member, arrays) for member in machine.members]}
+        return {
+            "members": [described(member, arrays) for member in machine.members],
+            "n_first_features": machine.n_first_features,
+        }
 
     def machine_from_file(
         self, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
         kernel: Any, max_bytes: int | None,
     ) -> CommitteeMachine:  # fmt: skip
         """The machine of a file."""
-        chosen = self.chosen(int(header["n_features"]), bool(header["sparse"]))
+        n_first = integer_at_least("n_first_features", header["n_first_features"], 1)
+        chosen = self.chosen(n_first, bool(header["sparse"]))
         if len(header["members"]) != len(chosen):
             raise FileError(f"the file has {len(header['members'])} members, not {len(chosen)}.")
         machines = []
@@ -144,6 +149,7 @@ class CommitteeEstimator(StreamEstimator):
             )
             machines.append(machine)
         committee = self._committee(machines, chosen)
+        committee.n_first_features = n_first
         committee.fill_mixing(arrays)
         return committee
 

@@ -40,6 +40,7 @@ class CommitteeMachine:
         n_threads: int = 1,
     ):  # fmt: skip
         self.members = list(members)
+        self.n_first_features = self.members[0].n_features  # by which the members were chosen
         self.factors = np.ones(len(self.members)) if factors is None else np.array(factors, float)
         self.mixing = mixing
         self.mixing_state = mixing.new_state(len(self.members))
