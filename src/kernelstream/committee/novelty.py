@@ -121,14 +121,14 @@ def declared() -> NoveltyState:
     """The state's declaration."""
     features, square = ("features",), ("correlated", "correlated")
     histogram, sample = ("features", "centroids"), ("features", "points")
-    terms, sums = ("projections", "terms"), {"least": 0.0, "largest": LARGEST_SQUARE}
+    terms = ("projections", "terms")
     return NoveltyState(
         seed=Field((), 0, int),
         n_rows=Field((), 0, int),
         renewal=Field((), 1, int),
         total=Field((), 0.0, least=0.0),
         mean=Field(features, 0.0),
-        square=Field(features, 0.0, **sums),
+        square=Field(features, 0.0, least=0.0, largest=LARGEST_SQUARE),
         products=Field(square, 0.0, largest=LARGEST_SQUARE),
         frozen_mean=Field(features, 0.0),
         frozen_scale=Field(features, 0.0, least=0.0),
