@@ -168,7 +168,7 @@ class Reference:
             let_in = t + 1 < 33 or self.mixed.standardised(score) >= -1.5
             self.members.add(said, weight)
             self.mixed.add(score, weight)
-            step = max(0.02, 1 / math.sqrt(1 + self.count))
+            step = max(0.02, min(0.5, 0.5 / (self.nu * (1 + self.count))))
             self.threshold += step * (self.nu - (score < self.threshold))
             self.count += weight
         self.rows = np.vstack([self.rows, self.counted(x)])

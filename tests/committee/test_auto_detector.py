@@ -37,8 +37,11 @@ def test_it_is_its_reference(n, d):
     state = model.machine_.state
     witness = Reference(d, 0.1, int(state.seed[0]), state.chosen, state.weight)
     trail = model.machine_.learn(X[1:], np.ones(n - 1), weight[1:])[0]
-    expected = np.array([witness.learn(x, w) for x, w in zip(X, weight, strict=True)])
+    expected = np.array([
+        (*witness.learn(x, w), len(witness.reservoir)) for x, w in zip(X, weight, strict=True)
+    ])  # fmt: skip
     np.testing.assert_allclose(trail.scores[:, 0], expected[1:, 0], rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(trail.n_points, expected[1:, 2])
     np.testing.assert_allclose(trail.margin, expected[1:, 1], atol=1e-9)
     assert model.offset_ == pytest.approx(witness.threshold)
     assert model.n_seen_ == np.count_nonzero(weight)

@@ -530,9 +530,10 @@ def mix_highest(state, n_highest, said, lowest):
 @register_jitable
 def learn_highest(state, nu, rate, said, mixed, weight):
     """Learn what the members said of a row, and whether it was an alarm."""
-    # The threshold is the quantile nu of the mixed scores, followed by steps that shrink. Weights
-    # do not matter here: nu is a share of the rows.
-    step = max(rate, 1.0 / math.sqrt(1.0 + state.count[0]))
+    # The threshold follows the quantile nu of the mixed scores, by the steps of Robbins and Monro:
+    # 1 / (n f), where the density f there is about 2 nu. Weights do not matter, since nu is a share
+    # of the rows.
+    step = max(rate, min(0.5, 0.5 / (nu * (1.0 + state.count[0]))))
     alarm = mixed < state.threshold[0]
     state.threshold[0] += step * (nu - (1.0 if alarm else 0.0))
     state.count[0] += weight

@@ -121,14 +121,14 @@ def declared() -> NoveltyState:
     """The state's declaration."""
     features, square = ("features",), ("correlated", "correlated")
     histogram, sample = ("features", "centroids"), ("features", "points")
-    terms, sums = ("projections", "terms"), {"least": 0.0, "largest": LARGEST_SQUARE}
+    terms = ("projections", "terms")
     return NoveltyState(
         seed=Field((), 0, int),
         n_rows=Field((), 0, int),
         renewal=Field((), 1, int),
         total=Field((), 0.0, least=0.0),
         mean=Field(features, 0.0),
-        square=Field(features, 0.0, **sums),
+        square=Field(features, 0.0, least=0.0, largest=LARGEST_SQUARE),
         products=Field(square, 0.0, largest=LARGEST_SQUARE),
         frozen_mean=Field(features, 0.0),
         frozen_scale=Field(features, 0.0, least=0.0),
@@ -590,10 +590,11 @@ def _renew(state, work):
 
 
 @compiled
-def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin):
+def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin, n_points):
     """Score the rows of X in order, and learn each after it was scored, if asked to.
 
-    Writes what the members say (low means new), their mix, and the threshold before each row.
+    Writes what the members say (low means new), their mix, and the threshold before each row; and
+    how many rows the reservoir has after it.
     """
     for i in range(X.shape[0]):
         x, mixed = X[i], 0.0
@@ -604,6 +605,7 @@ def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin
         scores[i, 0] = mixed
         for e in range(work.said.shape[0]):
             said[i, e] = work.said[e] if state.n_rows[0] > 0 else 0.0
+        n_points[i] = state.n_points[0]
         if not learns or weight[i] == 0.0:
             continue  # a row without weight is as good as absent
         is_let_in = True
@@ -620,6 +622,7 @@ def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin
         )  # fmt: skip
         if is_let_in:
             _enter(state, x, work, changes)
+            n_points[i] = state.n_points[0]
         state.total[0] += weight[i]
         state.n_rows[0] += 1
         if state.n_rows[0] == state.renewal[0]:

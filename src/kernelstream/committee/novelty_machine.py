@@ -27,6 +27,7 @@ class Scanned(NamedTuple):
     scores: np.ndarray  # (rows, 1): the larger, the more familiar
     margin: np.ndarray  # (rows,): the threshold
     said: np.ndarray  # (rows, members): what each member says
+    n_points: np.ndarray  # (rows,): of the reservoir, after the row
 
 
 class NoveltyMachine:
@@ -94,14 +95,12 @@ class NoveltyMachine:
         Rows are checked before any is learned: a `BadRow` changes nothing.
         """
         _refuse(X, weight)
-        n_before = self.n_points
-        scores, margin, _ = self.scan(X, weight, learns=True)
+        scores, margin, _, n_points = self.scan(X, weight, learns=True)
         n = len(margin)
         nothing, nowhere = np.zeros(n), np.full(n, -1)
         loss = np.maximum(margin - scores[:, 0], 0.0)
         if not keep_scores:
             scores = scores[:, :0]
-        n_points = np.linspace(n_before, self.n_points, n + 1)[1:].astype(np.int64)
         return [Trail(nowhere, nowhere, nothing, scores, loss, nothing, nothing, margin, n_points)]
 
     def learn_row(self, X: Any, y: float) -> None:
@@ -126,15 +125,16 @@ class NoveltyMachine:
         """Score rows in order, and learn each after it was scored, if asked to."""
         n = X.shape[0]
         said, scores, margin = np.empty((n, self.sizes["members"])), np.empty((n, 1)), np.empty(n)
+        n_points = np.empty(n, np.int64)
         changes = (self._undo or Undo()).changes_for(self.sizes["points"])
         arguments = (
             self.state, as_argument(X), as_argument(weight), learns, float(self.nu), _RATE,
-            self.work, changes, said, scores, margin,
+            self.work, changes, said, scores, margin, n_points,
         )  # fmt: skip
         if self._entry is None:
             self._entry = entry_point(scan, *arguments)
         self._entry(*arguments)
-        return Scanned(scores, margin, said)
+        return Scanned(scores, margin, said, n_points)
 
     # --- all or nothing --------------------------------------------------------------------------
 

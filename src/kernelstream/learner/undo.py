@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.expansion import AllChanges
-from kernelstream.learner.state import State, arrays, copy_into, fields, snapshot
+from kernelstream.learner.state import arrays, copy_into, fields, snapshot
 
 __all__ = ["Undo", "new_changes"]
 
@@ -19,8 +19,8 @@ class Undo:
     """
 
     def __init__(self) -> None:
-        self._saved: State | None = None
-        self._of: State | None = None
+        self._saved: Any = None  # a record of arrays, as all states are
+        self._of: Any = None
         self._pairs: list[tuple[np.ndarray, np.ndarray, list[tuple[slice, ...]]]] = []
         self._n_slots = 0
         self.changes = new_changes(0)
@@ -32,7 +32,7 @@ class Undo:
             self.changes = new_changes(n_slots)
         return self.changes
 
-    def begin(self, state: State, declared: State, n_slots: int) -> None:
+    def begin(self, state: Any, declared: Any, n_slots: int) -> None:
         """Be ready to go back to the state as it is now."""
         self.changes_for(n_slots)
         if self._of is not state or self.changes.everything[0]:
@@ -51,7 +51,7 @@ class Undo:
         self.changes.everything[0] = False
         self.is_open = True
 
-    def _save_all(self, state: State, declared: State) -> None:
+    def _save_all(self, state: Any, declared: Any) -> None:
         if self._saved is not None and self._of is state:
             for old, new, _ in self._pairs:
                 old[...] = new
@@ -72,7 +72,7 @@ class Undo:
         """The block is learned: there is no way back."""
         self.is_open = False  # a single step, which nothing can interrupt
 
-    def roll_back(self) -> tuple[State, int]:
+    def roll_back(self) -> tuple[Any, int]:
         """The state, and the number of slots, as they were when the block began."""
         assert self._of is not None
         assert self._saved is not None
