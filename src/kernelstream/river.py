@@ -17,6 +17,7 @@ is an error, or, with ``on_bad_row="skip"``, is left out and counted in `n_skipp
 model is as if that row had not come: it has no new feature and no new label.
 """
 
+import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +27,6 @@ import numpy as np
 from sklearn.utils.extmath import softmax
 
 import kernelstream as ks
-from kernelstream.estimators import StreamEstimator
 from kernelstream.estimators.bad_rows import BadRowPolicy
 from kernelstream.learner.rows import BadRow
 
@@ -48,7 +48,7 @@ __all__ = [
 class _Adapter(BadRowPolicy, base.Estimator):
     """Dictionaries to rows of a model that widens as features appear."""
 
-    _estimator: type[StreamEstimator]
+    _estimator: Any  # a StreamEstimator
 
     def _begin(self) -> None:
         self._columns: dict[Any, int] = {}
@@ -444,7 +444,7 @@ class AutoClassifier(KernelClassifier):
     'odd'
     """
 
-    _estimator = ks.AutoClassifier
+    _estimator: Any = ks.AutoClassifier
 
     def __init__(self, n_jobs: int | None = None, on_bad_row: Any = "raise"):
         self.n_jobs = n_jobs
@@ -468,7 +468,7 @@ class AutoRegressor(KernelRegressor):
     True
     """
 
-    _estimator = ks.AutoRegressor
+    _estimator: Any = ks.AutoRegressor
 
     def __init__(self, n_jobs: int | None = None, on_bad_row: Any = "raise"):
         self.n_jobs = n_jobs
@@ -492,7 +492,7 @@ def make(preset: str, task: str, **params: Any) -> Any:
     """
     model = ks.make(preset, task, **params)
     cls = _BY_TASK[task]
-    known, usual = set(cls()._get_params()), type(model)()
+    known, usual = set(inspect.signature(cls).parameters), type(model)()
     chosen = {
         name: value
         for name, value in model.get_params(deep=False).items()

@@ -72,7 +72,7 @@ def test_newton_stacking(n_classes):
 class RidgeReference:
     def __init__(self, n, decay, ridge=30.0):
         self.n, self.decay, self.ridge = n, decay, ridge
-        self.errors, self.own, self.weights = [], [], []
+        self.errors, self.own, self.weights, self.is_first = [], [], [], True
         self.A, self.b = np.zeros((n, n)), np.zeros(n)
 
     def predict(self, f):
@@ -88,6 +88,9 @@ class RidgeReference:
         return np.clip(self.centre + coef @ self.h, f.min() - width, f.max() + width)
 
     def learn(self, f, said, y, weight):
+        if self.is_first:
+            self.is_first = False
+            return
         self.errors.append((y - f) ** 2)
         self.own.append((y - said) ** 2)
         self.weights.append(weight)

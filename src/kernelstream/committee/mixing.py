@@ -340,6 +340,9 @@ class RidgeWork(NamedTuple):
     halves: Any  # (2,)
 
 
+_FIRST_ROW = 1e-9  # the weight of the first row, whose error would outlast a thousand others
+
+
 @register_jitable
 def _shares(error, share):
     """Shares of the members in the centre, by the inverse square of their mean squared error."""
@@ -378,6 +381,9 @@ def _predict_level(level, ridge, said, work, apart):
 @register_jitable
 def _learn_level(level, decay, said, apart, centre, result, y, weight):
     n = level.error.shape[0]
+    if level.count[0] == 0.0:  # where targets lie nobody could know
+        level.count[0] = _FIRST_ROW
+        return
     level.count[0] += weight
     rate = weight / level.count[0]
     level.own_error[0] += rate * ((y - result) ** 2 - level.own_error[0])
@@ -418,6 +424,7 @@ def _stack_numbers(state, decays, ridge, scores, y, weight, learns, work, out, l
 class RidgeStacking(Mixing):
     """A centre weighted by the members' errors, and a ridge regression on what sets them apart.
 
+    The first row does not count: where targets lie nobody could know.
     The centre is a mean of the members' predictions with weights ``mse^-2``; with h the
     predictions minus the centre, the coefficients are
     ``(sum h h^T + ridge mse I)^-1 sum h (y - centre)``, where mse is that of the committee. The

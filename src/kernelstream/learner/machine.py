@@ -7,7 +7,7 @@ nothing of scikit-learn, and nothing of the names of labels.
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -76,6 +76,16 @@ _SCORES_OF_A_TILE = 2**18
 
 # What predicts: the model as it is, the average of all models so far, or their vote.
 READOUTS = {"last": scoring.scores, "averaged": scoring.averaged, "voted": scoring.votes}
+
+
+class Alike(NamedTuple):
+    """Rows that are scaled by the same numbers, but for those that change with every row."""
+
+    stop: int  # where they end in their block
+    X: Any
+    x: np.ndarray  # the row cache
+    y: np.ndarray
+    units: np.ndarray | None  # of the targets, see `targets_in_order`
 
 
 class Machine:
@@ -287,6 +297,7 @@ class Machine:
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
         ends, start, trails = [*new_outputs, X.shape[0]], 0, []
+        loop = LOOPS[self.parts.loop]
         for piece, end in enumerate(ends):
             if piece > 0:
                 self.add_outputs(1)
@@ -294,44 +305,42 @@ class Machine:
                 continue
             trail, begin = new_trail(end - start, self.n_outputs if keep_scores else 0), start
             while start < end:
-                stop = start + rows_until_renewal(self, weight[start:end])
-                rows, of_trail = slice(start, stop), slice(start - begin, stop - begin)
-                own = Trail(*(column[of_trail] for column in trail))
-                try:
-                    self._learn_alike(X[rows], y[rows], weight[rows], own, tile_rows)
-                except BadRow as bad:  # which counted from the beginning of these rows
-                    raise BadRow(start + bad.row, bad.reason) from None
-                start = stop
+                first, n_before = start, self.n_seen
+                alike = self._scaled_alike(X, y, weight, start, end)
+                while start < alike.stop:
+                    stop = min(alike.stop, start + (tile_rows or self._tile_rows()))
+                    self.make_room(stop - start)
+                    own = Trail(*(column[start - begin : stop - begin] for column in trail))
+                    Z, z, t = (part[start - first : stop - first] for part in alike[1:4])
+                    try:
+                        done = loop(self, Z, z, t, weight[start:stop], own)
+                        if done < stop - start:
+                            raise BadRow(done, TOO_LARGE_A_STEP)
+                    except BadRow as bad:  # which counted from the beginning of the tile
+                        raise BadRow(start + bad.row, bad.reason) from None
+                    start = stop
+                if alike.units is not None and keep_scores:  # scores in the units of y
+                    zero, unit, least, most = alike.units[:, :, None]
+                    scores = trail.scores[first - begin : start - begin]
+                    scores[:] = np.clip(zero + unit * scores, least, most)
+                renew_after(self, n_before)
             trails.append(trail)
         return trails
 
-    def _learn_alike(
-        self, X: Any, y: np.ndarray, weight: np.ndarray, trail: Trail, tile_rows: int | None
-    ) -> None:
-        """Learn rows up to the next renewal of the scaling, in tiles."""
-        n_before, loop = self.n_seen, LOOPS[self.parts.loop]
-        X = scaled_in_order(self, X, weight)
-        x = self.kernel.row_cache(X)
-        refuse_large(self.kernel, self.dtype, X, x)
-        refuse_extreme(y, weight)
-        y, units = targets_in_order(self, y, weight)
-        start, end = 0, X.shape[0]
-        while start < end:
-            stop = min(end, start + (tile_rows or self._tile_rows()))
-            self.make_room(stop - start)
-            rows = slice(start, stop)
-            own = Trail(*(column[rows] for column in trail))
-            try:
-                done = loop(self, X[rows], x[rows], y[rows], weight[rows], own)
-                if done < stop - start:
-                    raise BadRow(done, TOO_LARGE_A_STEP)
-            except BadRow as bad:  # which counted from the beginning of the tile
-                raise BadRow(start + bad.row, bad.reason) from None
-            start = stop
-        if units is not None and trail.scores.shape[1]:  # scores in the units of y
-            zero, unit, least, most = units[:, :, None]
-            trail.scores[:] = np.clip(zero + unit * trail.scores, least, most)
-        renew_after(self, n_before)
+    def _scaled_alike(
+        self, X: Any, y: np.ndarray, weight: np.ndarray, start: int, end: int
+    ) -> "Alike":
+        """Rows from `start` on up to the next renewal of a scaling, or to `end`, scaled."""
+        stop = start + rows_until_renewal(self, weight[start:end])
+        X, y, weight = X[start:stop], y[start:stop], weight[start:stop]
+        try:
+            X = scaled_in_order(self, X, weight)
+            x = self.kernel.row_cache(X)
+            refuse_large(self.kernel, self.dtype, X, x)
+            refuse_extreme(y, weight)
+        except BadRow as bad:  # which counted from the first of these rows
+            raise BadRow(start + bad.row, bad.reason) from None
+        return Alike(stop, X, x, *targets_in_order(self, y, weight))
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row: `learn` without what only longer blocks need."""

@@ -202,15 +202,14 @@ class Renewed(Scaling):
         return self.metric
 
     def state(self, axis: str = "features") -> RenewedState:
-        largest = {"largest": LARGEST_SQUARE}
         few = "few_features" if self.metric and axis == "features" else "one"
         values = Field((axis,), 0.0)
         return RenewedState(
             n_rows=Field((), 0, int),
             mean=values,
-            second=Field((axis,), 0.0, least=0.0, **largest),
-            third=Field((axis,), 0.0, **largest),
-            fourth=Field((axis,), 0.0, **largest),
+            second=Field((axis,), 0.0, least=0.0, largest=LARGEST_SQUARE),
+            third=Field((axis,), 0.0, largest=LARGEST_SQUARE),
+            fourth=Field((axis,), 0.0, largest=LARGEST_SQUARE),
             lowest=values, highest=values, zero=values,
             unit=Field((axis,), 0.0, least=0.0),
             bend=Field((axis,), 0.0, least=0.0),
