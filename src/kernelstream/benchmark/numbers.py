@@ -1,4 +1,4 @@
-"""Streams with numbers to predict. Each function takes a random generator and the number of rows."""
+"""Streams of numbers to predict. Each function takes a random generator and the number of rows."""
 
 import numpy as np
 

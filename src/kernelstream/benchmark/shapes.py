@@ -37,7 +37,7 @@ def leaf_of(random: np.random.Generator, X: np.ndarray, depth: int) -> np.ndarra
 
 
 def moving(random: np.random.Generator, centres: np.ndarray, speed: float, n: int) -> Any:
-    """A function of rows and centres: where these are. They move straight, and bounce off [0, 1]."""
+    """Where the centre of each row is. Centres move straight, and bounce off the walls."""
     direction = random.standard_normal(centres.shape)
     velocity = speed * direction / np.linalg.norm(direction, axis=1, keepdims=True)
 

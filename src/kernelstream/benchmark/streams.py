@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -64,13 +65,18 @@ class Stream(NamedTuple):
 
     def rows(self) -> Rows:
         """The rows, the same at every call."""
-        X, y = self.make(np.random.default_rng(self.seed), self.n_rows)
-        return Rows(np.ascontiguousarray(X, dtype=float), np.asarray(y))
+        return _rows(self)
 
 
-# The halves were fixed before any learner was run on these streams. Where two streams are alike, one
-# is in each half.
-_TABLE = [
+@lru_cache(maxsize=2)  # contestants follow each other on the same stream
+def _rows(stream: Stream) -> Rows:
+    X, y = stream.make(np.random.default_rng(stream.seed), stream.n_rows)
+    return Rows(np.ascontiguousarray(X, dtype=float), np.asarray(y))
+
+
+# The halves were fixed before any learner was run on these streams. Where two are alike, each half
+# has one of them.
+_TABLE: list[tuple[str, str, list[tuple]]] = [
     ("classify", "choosing", [
         ("digits-counting", classes.digits_counting, 1600, "scikit-learn's digits, counting"),
         ("image-segments", classes.image_segments, 2310, "River's image segments, 7 classes"),
