@@ -6,7 +6,7 @@ only reported (docs/benchmarks.md).
 """
 
 from kernelstream.benchmark.contestants import CONTESTANTS, Contestant
-from kernelstream.benchmark.report import report
+from kernelstream.benchmark.report import write_report
 from kernelstream.benchmark.run import Result, measure, run_all
 from kernelstream.benchmark.streams import STREAMS, TASKS, Stream
 
@@ -18,6 +18,6 @@ __all__ = [
     "Result",
     "Stream",
     "measure",
-    "report",
     "run_all",
+    "write_report",
 ]

@@ -10,7 +10,7 @@ from kernelstream.benchmark.run import Result
 from kernelstream.benchmark.streams import STREAMS, TASKS
 from kernelstream.drawing import BLUE, GREY, ORANGE, PURPLE, in_percent, tidy
 
-__all__ = ["COLUMNS", "Line", "Means", "as_markdown", "cells", "draw", "report", "summary"]
+__all__ = ["COLUMNS", "Line", "Means", "as_markdown", "cells", "draw", "summary", "write_report"]
 
 BEST_PEER = "(the best peer on each stream)"
 _TITLES = {
@@ -187,7 +187,7 @@ def draw(results: list[Result], path: Path) -> None:
     found = {task: summary(results, task) for task in TASKS}
     tasks = [task for task in TASKS if found[task]]
     figure, plots = plt.subplots(
-        1, len(tasks), figsize=(5.2 * len(tasks), 5.4), layout="constrained", squeeze=False
+        1, len(tasks), figsize=(5.6 * len(tasks), 5.4), layout="constrained", squeeze=False
     )
     for axes, task in zip(plots[0], tasks, strict=True):
         _draw_task(axes, task, [line for line in found[task] if line.library])
@@ -202,37 +202,44 @@ def draw(results: list[Result], path: Path) -> None:
 
 
 def _draw_task(axes: Any, task: str, lines: list[Line]) -> None:
-    errors = [line.start.error for line in lines]
-    values = [1 - error for error in errors] if task == "novelty" else errors
-    times = [max(line.microseconds, 0.3) for line in lines]
+    values = [1 - line.start.error if task == "novelty" else line.start.error for line in lines]
+    times = [max(line.microseconds, 0.1) for line in lines]
     for line, time, value in zip(lines, times, values, strict=True):
         axes.plot(time, value, "o", color=_COLOURS[line.library], ms=6)
-    axes.set(xscale="log", xlabel="microseconds per row", title=_TITLES[task], xlim=(0.2, 3e4))
-    low, high = min(values), max(values)
-    axes.set_ylim(low - 0.06 * (high - low) - 1e-3, high + 0.06 * (high - low) + 1e-3)
+    axes.set(xscale="log", xlabel="microseconds per row", title=_TITLES[task])
     if task == "classify":
         in_percent(axes.yaxis)
-    # names stand to the right of their points, moved apart where they would overlap
+    if task == "regress":
+        axes.set(yscale="log")
+        for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            axis(lambda value, place: f"{value:.2g}")
+    # names stand in a column on the right, in the order of their values, each tied to its point
+    axes.margins(y=0.03)
+    place = axes.transData + axes.transAxes.inverted()
     order = np.argsort(values)
-    bottom, top = axes.get_ylim()
-    gap, last = 0.027 * (top - bottom), -np.inf
-    for i in order:
-        last = max(values[i], last + gap) if _near(times, values, i, order, gap) else values[i]
+    heights = [place.transform((times[i], values[i]))[1] for i in order]
+    for i, height in zip(order, _apart(heights, gap=0.045), strict=True):
+        colour = _COLOURS[lines[i].library]
         axes.annotate(
-            lines[i].name, (times[i], last), xytext=(6, 0), textcoords="offset points",
-            fontsize=7.5, va="center", color=_COLOURS[lines[i].library],
+            lines[i].name, (times[i], values[i]), xytext=(1.03, height),
+            textcoords="axes fraction", fontsize=8, va="center", color=colour,
+            arrowprops={"arrowstyle": "-", "lw": 0.4, "color": colour, "shrinkB": 4},
         )  # fmt: skip
 
 
-def _near(times: list[float], values: list[float], i: int, order: Any, gap: float) -> bool:
-    """Whether another name could overlap that of a point: within a line, and a decade of time."""
-    return any(
-        j != i and abs(values[j] - values[i]) < 3 * gap and abs(np.log10(times[j] / times[i])) < 1.3
-        for j in order
-    )
+def _apart(heights: list[float], gap: float) -> list[float]:
+    """Rising heights, moved so that neighbours are a gap apart and the last is at most one."""
+    moved = list(heights)
+    for i in range(1, len(moved)):
+        moved[i] = max(moved[i], moved[i - 1] + gap)
+    limit = 1.0
+    for i in reversed(range(len(moved))):
+        moved[i] = limit = min(moved[i], limit)
+        limit -= gap
+    return moved
 
 
-def report(results: list[Result], folder: Path) -> Path:
+def write_report(results: list[Result], folder: Path) -> Path:
     """Write the tables and the picture; returns the path of the tables."""
     folder.mkdir(parents=True, exist_ok=True)
     draw(results, folder / "benchmark.png")

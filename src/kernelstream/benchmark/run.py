@@ -70,7 +70,7 @@ def measure(stream: Stream, name: str, most_rows: int | None = None) -> Result:
         warnings.simplefilter("ignore")
         try:
             if contestant.library == "kernelstream":  # compiles, and is not timed
-                some = np.linspace(0, len(y) - 1, min(_WARM_UP_ROWS, len(y))).astype(int)
+                some = np.linspace(0, len(y) - 1, min(_WARM_UP_ROWS, n_rows)).astype(int)
                 follow(contestant.make(n_classes), stream.task, X[some], y[some], stream.wait)
             model = contestant.make(n_classes)
             said, seconds = follow(model, stream.task, X[:n_rows], y[:n_rows], stream.wait)

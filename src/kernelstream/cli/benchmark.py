@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from kernelstream.benchmark import CONTESTANTS, STREAMS, TASKS, Stream, report, run_all
+from kernelstream.benchmark import CONTESTANTS, STREAMS, TASKS, Stream, run_all, write_report
 from kernelstream.benchmark.report import COLUMNS, Line, cells, summary
 from kernelstream.benchmark.run import QUICK_ROWS
 from kernelstream.parts import one_of
@@ -67,7 +67,8 @@ def benchmark(
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task_id = bar.add_task("")
         results = run_all(
-            streams, contestants, out / "results", QUICK_ROWS if quick else None,
+            streams, contestants, out / ("quick" if quick else "results"),
+            QUICK_ROWS if quick else None,
             lambda text, done, total: bar.update(
                 task_id, description=text, completed=done, total=total
             ),
@@ -76,7 +77,7 @@ def benchmark(
         lines = summary(results, task)
         if lines:
             console.print(_table(task, lines), highlight=False)
-    path = report(results, out)
+    path = write_report(results, out)
     console.print(f"\nThe tables are in {path}, the picture beside them.", highlight=False)
 
 
