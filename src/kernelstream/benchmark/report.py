@@ -58,7 +58,7 @@ def summary(results: list[Result], task: str) -> list[Line]:
     names = [
         name for name in CONTESTANTS[task] if all((name, stream) in found for stream in streams)
     ]
-    if not names:
+    if not streams or not names:
         return []
     start = np.array([[found[n, s].start_error for s in streams] for n in names])
     whole = np.array([[_on_all_rows(found[n, s]) for s in streams] for n in names])
@@ -76,9 +76,7 @@ def summary(results: list[Result], task: str) -> list[Line]:
     peers = [library in ("River", "scikit-learn") for library in libraries]
     if any(peers):
         none = np.full(len(streams), np.nan)
-        best = [
-            _means(np.nanmin(errors[peers], axis=0), none, is_chosen) for errors in (start, whole)
-        ]
+        best = [_means(np.fmin.reduce(errors[peers]), none, is_chosen) for errors in (start, whole)]
         lines.append(Line(BEST_PEER, "", best[0], best[1], np.nan))
     return lines
 

@@ -65,14 +65,14 @@ def measure(stream: Stream, name: str, most_rows: int | None = None) -> Result:
     X, y = stream.rows()
     n_rows = _n_rows(stream, contestant, most_rows)
     n_classes = len(np.unique(y)) if stream.task == "classify" else 0
+    model, warm_up = contestant.make(n_classes), contestant.make(n_classes)
     follow = contestant.follow
     with warnings.catch_warnings(), threadpool_limits(1), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
             if contestant.library == "kernelstream":  # compiles, and is not timed
                 some = np.linspace(0, len(y) - 1, min(_WARM_UP_ROWS, n_rows)).astype(int)
-                follow(contestant.make(n_classes), stream.task, X[some], y[some], stream.wait)
-            model = contestant.make(n_classes)
+                follow(warm_up, stream.task, X[some], y[some], stream.wait)
             said, seconds = follow(model, stream.task, X[:n_rows], y[:n_rows], stream.wait)
         except (ArithmeticError, RuntimeError, ValueError, IndexError, KeyError) as error:
             worst, why = _WORST[stream.task], f"{type(error).__name__}: {error}"
