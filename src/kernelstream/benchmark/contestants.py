@@ -36,16 +36,16 @@ class Contestant(NamedTuple):
     most_rows: int | None = None
 
 
-def _ours(make: Callable[[], Any]) -> Contestant:
-    return Contestant("kernelstream", lambda n_classes: make(), passes.by_kernelstream)
+def _ours(make: Callable[[], Any], most_rows: int | None = None) -> Contestant:
+    return Contestant("kernelstream", lambda n_classes: make(), passes.by_kernelstream, most_rows)
 
 
-def _preset(name: str, task: str) -> Contestant:
+def _preset(name: str, task: str, most_rows: int | None = None) -> Contestant:
     """A preset with nothing tuned, on scaled rows (and targets)."""
     params = {"scaling": "running"}
     if task == "regressor":
         params["target_scaling"] = "running"
-    return _ours(partial(ks.make, name, task, **params))
+    return _ours(partial(ks.make, name, task, **params), most_rows)
 
 
 def _committee(names: list[str], task: str) -> Contestant:
@@ -123,8 +123,8 @@ CONTESTANTS: dict[str, dict[str, Contestant]] = {
         "smd-linear": _preset("smd-linear", "classifier"),
         "rls": _preset("rls", "classifier"),
         "pa": _preset("pa", "classifier"),
-        "sog-svc": _preset("sog-svc", "classifier"),
-        "committee of 4": _committee(["linear-pa", "smd-linear", "pa", "sog-svc"], "classifier"),
+        "sog-svc": _preset("sog-svc", "classifier", START_ROWS),
+        "committee of 4": _committee(["linear-pa", "smd-linear", "rls", "pa"], "classifier"),
         "logistic regression": Contestant("River", _logistic, passes.by_river),
         "passive-aggressive": _river("linear_model.PAClassifier", wrapped=_PER_CLASS),
         "nearest neighbours": _river("neighbors.KNNClassifier", engine=_WINDOW),
@@ -147,8 +147,8 @@ CONTESTANTS: dict[str, dict[str, Contestant]] = {
         "smd-linear": _preset("smd-linear", "regressor"),
         "rls": _preset("rls", "regressor"),
         "pa": _preset("pa", "regressor"),
-        "sog-svr": _preset("sog-svr", "regressor"),
-        "committee of 4": _committee(["rls", "smd-linear", "pa", "sog-svr"], "regressor"),
+        "sog-svr": _preset("sog-svr", "regressor", START_ROWS),
+        "committee of 4": _committee(["linear-pa", "smd-linear", "rls", "pa"], "regressor"),
         "linear regression": _river("linear_model.LinearRegression", wrapped=_TARGETS),
         "passive-aggressive": _river("linear_model.PARegressor", wrapped=_TARGETS),
         "nearest neighbours": _river("neighbors.KNNRegressor", engine=_WINDOW),
