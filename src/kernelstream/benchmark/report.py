@@ -221,7 +221,10 @@ def _draw_task(axes: Any, task: str, lines: list[Line]) -> None:
         axes.annotate(
             lines[i].name, (times[i], values[i]), xytext=(1.03, height),
             textcoords="axes fraction", fontsize=8, va="center", color=colour,
-            arrowprops={"arrowstyle": "-", "lw": 0.4, "color": colour, "shrinkB": 4},
+            arrowprops={
+                "arrowstyle": "-", "lw": 0.4, "color": colour, "shrinkA": 1, "shrinkB": 4,
+                "relpos": (0.0, 0.5),
+            },
         )  # fmt: skip
 
 
