@@ -338,3 +338,44 @@ def compare(
         check_folder("--out", out)
         names = None if learners is None else [name.strip() for name in learners.split(",")]
         compare_learners(data, out, names, budget, seed, Console())
+
+
+@app.command()
+def benchmark(
+    task: Annotated[
+        str | None, typer.Option(help="classify, regress or novelty; by default all three.")
+    ] = None,
+    streams: Annotated[
+        str | None, typer.Option(help="Streams, separated by commas; by default all.")
+    ] = None,
+    contestants: Annotated[
+        str | None, typer.Option(help="Contestants, separated by commas; by default all.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for results, tables and picture; a rerun goes on there.")
+    ] = Path("kernelstream-benchmark"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use only the first 500 rows of each stream.")
+    ] = False,
+    show_list: Annotated[
+        bool, typer.Option("--list", help="List streams and contestants, and exit.")
+    ] = False,
+) -> None:
+    """Compare this library with River and scikit-learn on public streams: tables and a picture.
+
+    Every row is predicted, then learned. Nothing is downloaded. Results are kept in the folder, so
+    that a run that was stopped goes on; a whole run takes half an hour.
+    """
+    from rich.console import Console
+
+    from kernelstream.cli import benchmark as work
+    from kernelstream.cli.outputs import check_folder
+
+    with _errors_as_messages():
+        if show_list:
+            work.list_all(Console())
+            return
+        check_folder("--out", out)
+        chosen = work.chosen_streams(task, streams)
+        names = work.chosen_contestants(chosen, contestants)
+        work.benchmark(chosen, names, out, quick, Console())
