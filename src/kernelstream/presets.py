@@ -122,7 +122,7 @@ _PRESETS = {
         LeastLoss,
         lambda task: {
             "kernel": "linear", "update": Implicit(), "step_size": Constant(1.0),
-            "regularization": 0.0, "fit_intercept": True,
+            "regularization": 0.0, "fit_intercept": True, "C": 0.1,
         },
         ("classifier", "regressor"),
     ),

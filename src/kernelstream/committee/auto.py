@@ -68,7 +68,7 @@ class AutoClassifier(CommitteeClassifier):
             return super().chosen(n_features, is_sparse)
         members = [
             Member("adagrad", make("adagrad", "classifier", scaling=_COMPRESSED)),
-            Member("linear-pa", make("linear-pa", "classifier", scaling=_UNIT)),
+            Member("linear-pa", make("linear-pa", "classifier", C=1.0, scaling=_UNIT)),
             Member("smd-linear", make("smd-linear", "classifier", scaling=_UNIT)),
         ]
         if is_sparse:
