@@ -4,8 +4,8 @@
     python benchmarks/regression.py auto --streams diabetes,friedman1
 
 Every row is predicted, then learned; the figure is the root mean squared error over that of the
-mean of the rows before, and times are processor time. Streams come with scikit-learn and River, or are generated. River's
-learners run behind its StandardScaler, with their defaults.
+mean of the rows before, and times are processor time. Streams come with scikit-learn and River, or
+are generated. River's learners run behind its StandardScaler, with their defaults.
 """
 
 import argparse
