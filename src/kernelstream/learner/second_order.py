@@ -46,6 +46,7 @@ _CHANGES = 1024  # points that came or went, after which K^-1 is computed anew
 # A row may join if its coordinates reproduce its kernel values, each in the scale of its two
 # points, so well. One correction squares the error that K^-1 brings, up to its condition.
 _TRUSTED, _CORRECTABLE = 1e-8, 1e-7
+_SMALLEST_PART = 1e-6  # of the precision of f that another prior may leave
 _MORE_CANDIDATES = 32  # points that are looked at beyond as many as go
 
 
@@ -409,23 +410,33 @@ def change_kernel(machine: "Machine", gram: np.ndarray) -> None:
     the posterior mean under the new prior (measured: better than w as it is, docs/untuned.md). With
     X = P^(1/2) D P^(1/2), P_new is P^(1/2) (I + X)^-1 P^(1/2); where rounding, or a prior that
     tells more than the rows did, makes I + X lose definiteness, its eigenvalues are kept above a
-    small number. The caller has put the points through the new scale (`learner/renewal.py`).
+    small number, and w stays. The caller has put the points through the new scale
+    (`learner/renewal.py`).
     """
     n, c = machine.n_points, machine.model.regularization
     budget, dual = machine.state.budget, machine.state.update
     before = budget.inverse[:n, :n].copy()
     budget.gram[:n, :n] = gram
     refresh(machine)
-    values, vectors = np.linalg.eigh(dual.covariance[:n, :n])
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    root = _root_of(dual.covariance[:n, :n])
     exchange = c * (budget.inverse[:n, :n] - before)
     change = root.T @ exchange @ root
     values, vectors = np.linalg.eigh(np.eye(n) + 0.5 * (change + change.T))
-    root = (root @ vectors) / np.sqrt(np.maximum(values, 1e-6))
+    root = (root @ vectors) / np.sqrt(np.maximum(values, _SMALLEST_PART))
     dual.covariance[:n, :n] = root @ root.T
-    dual.values[:, :n] -= dual.values[:, :n] @ exchange @ dual.covariance[:n, :n]
+    if values[0] > _SMALLEST_PART:
+        dual.values[:, :n] -= dual.values[:, :n] @ exchange @ dual.covariance[:n, :n]
     machine.changes().mark_all()
     settle(machine)
+
+
+def _root_of(matrix: np.ndarray) -> np.ndarray:
+    """R with R R^T = matrix, of a matrix that is symmetric and positive except for rounding."""
+    factor, failed = lapack.dpotrf(0.5 * (matrix + matrix.T), lower=1, clean=1)
+    if not failed:
+        return np.ascontiguousarray(factor)
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
 def variances(machine: "Machine", k: np.ndarray, k_xx: np.ndarray) -> np.ndarray:
