@@ -132,7 +132,7 @@ class AutoRegressor(CommitteeRegressor):
     >>> from sklearn.datasets import make_friedman1
     >>> import kernelstream as ks
     >>> X, y = make_friedman1(1000, random_state=0)
-    >>> ks.prequential(ks.AutoRegressor(), X, y).error_rate < 0.3 * y.var()
+    >>> bool(ks.prequential(ks.AutoRegressor(), X, y).error_rate < 0.3 * y.var())
     True
     """
 
