@@ -194,6 +194,8 @@ def test_declared_classes_are_checked_too(classes):
         ks.Fleet("norma", "classifier", 2, 2, budget=4, classes=classes)
 
 
+@pytest.mark.filterwarnings("ignore:over the last")  # of steps that cannot work
+@pytest.mark.filterwarnings("ignore:the step size has been")
 def test_strong_decay_and_large_steps_stay_within_what_a_file_holds():
     """The scalars of the decay become small, and what is divided by them large."""
     rows = np.tile(X, (8, 1))

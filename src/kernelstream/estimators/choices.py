@@ -11,6 +11,7 @@ from scipy import sparse
 from kernelstream import losses
 from kernelstream.budgets import as_budget
 from kernelstream.kernels import Kernel, as_kernel
+from kernelstream.kernels import names as kernel_names
 from kernelstream.learner.machine import Parts
 from kernelstream.margins import as_margin
 from kernelstream.parts import Choice, Unused, make, number, one_of
@@ -73,7 +74,8 @@ def budget_of(model: Any) -> Any:
 def may_fold(model: Any) -> bool:
     """Whether a model's parameters allow a weight per explicit feature in place of points."""
     kernel = model.kernel
-    has_features = isinstance(kernel, Kernel | str) and as_kernel(kernel, {}).has_features
+    is_known = isinstance(kernel, Kernel) or (isinstance(kernel, str) and kernel in kernel_names())
+    has_features = is_known and as_kernel(kernel, {}).has_features
     return has_features and as_update(model.update).folds and model.predictor != "voted"
 
 

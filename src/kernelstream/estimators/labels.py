@@ -134,7 +134,7 @@ class Labels:
     def including(self, y: np.ndarray) -> tuple["Labels", np.ndarray, list[int]]:
         """Labels extended by the new ones in y, y as numbers, and the rows where new ones begin."""
         if len(y) == 1:  # most of the time of such a block would be spent below
-            code = self.code(y[0].item())
+            code = self.code(y.tolist()[0])
             if code is not None:
                 return self, np.array([code]), []
         names, first, inverse = np.unique(y, return_index=True, return_inverse=True)
