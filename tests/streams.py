@@ -8,3 +8,8 @@ IN_STREAMS = [
     for task in ks.presets.tasks(preset)
     if preset not in ("svrseq", "adatron")  # which work in fit only
 ]
+
+
+def with_points(preset, size):
+    """Parameters of a budget of points, for presets that keep points."""
+    return {} if preset in ("smd-linear", "adagrad", "rls") else {"budget": size}

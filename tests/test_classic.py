@@ -81,7 +81,7 @@ def separable(seed, n_rows=150, n_features=4, gamma=0.1):
 
 def interpreted(preset, **params):
     """A model that learns without a compiler, so that many can be tried."""
-    return ks.make(preset, "classifier", kernel="linear", **params)
+    return ks.make(preset, "classifier", kernel="linear", budget=None, **params)  # counts points
 
 
 @pytest.mark.usefixtures("without_compiler")

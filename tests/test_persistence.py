@@ -12,7 +12,7 @@ import kernelstream as ks
 from kernelstream import persistence
 from kernelstream.loading import load
 
-from .streams import IN_STREAMS
+from .streams import IN_STREAMS, with_points
 
 pytestmark = pytest.mark.usefixtures("without_compiler")
 
@@ -35,7 +35,8 @@ def part(y, rows):
 )
 def test_a_loaded_model_goes_on_bit_for_bit(tmp_path, task, preset, dtype):
     y, rows = TARGETS[task], X.astype(dtype)
-    model = ks.make(preset, task, budget=40).partial_fit(rows[:200], part(y, slice(200)))
+    model = ks.make(preset, task, **with_points(preset, 40))
+    model.partial_fit(rows[:200], part(y, slice(200)))
     model.save(tmp_path / "model.ks")
     twin = ks.load(tmp_path / "model.ks")
     assert twin.get_params() == model.get_params()

@@ -6,11 +6,11 @@ import pytest
 import kernelstream as ks
 from kernelstream.budgets import SmallestOut
 
-from .streams import IN_STREAMS
+from .streams import IN_STREAMS, with_points
 
 # Those that keep every row, or fit all rows so far, remember both halves of a stream that
 # contradicts itself; a bounded one of the first kind is in the list by its own policy.
-FIT_ALL_ROWS = {"sog-svr", "sog-svr-paper", "sog-svc"}
+FIT_ALL_ROWS = {"sog-svr", "sog-svr-paper", "sog-svc", "rls"}
 PRESETS = [
     (preset, task)
     for preset, task in IN_STREAMS
@@ -34,7 +34,7 @@ def errors(model, X, y):
 
 def check(preset, task, size, n_before, n_after):
     X, y = turning(n_before, n_after)
-    wrong = errors(ks.make(preset, task, budget=size), X, y)
+    wrong = errors(ks.make(preset, task, **with_points(preset, size)), X, y)
     before = wrong[n_before // 2 : n_before].mean()
     after = wrong[-n_before // 2 :].mean()
     assert before < 0.3
