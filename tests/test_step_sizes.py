@@ -318,6 +318,7 @@ MODELS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*of the kernel values")  # of rows that are disturbed
 @pytest.mark.parametrize("kernel", ["linear", RBF], ids=["linear", "rbf"])
 @pytest.mark.parametrize("name", MODELS)
 def test_the_step_size_is_back_after_a_thousand_sound_rows(name, kernel):
