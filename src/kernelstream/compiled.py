@@ -10,7 +10,8 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import numba
 import numpy as np
 from numba.core import event
 
-__all__ = ["as_argument", "compiled", "entry_point", "seconds_compiling"]
+__all__ = ["as_argument", "compiled", "entry_point", "nothing_kept", "seconds_compiling"]
 
 _logger = logging.getLogger("kernelstream")
 
@@ -82,9 +83,50 @@ def compiled(
             "cache": _FOLDER is not None, "error_model": "numpy", "fastmath": fastmath,
             "nogil": nogil, "forceinline": inlines, "_nrt": allocates,
         }  # fmt: skip
-        return numba.njit(**options)(function)
+        made = numba.njit(**options)(function)
     finally:
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
+    _leave_out_strangers(made)
+    return made
+
+
+_kept = {"results": True}  # whether what is compiled now goes to the disk
+
+
+@contextmanager
+def nothing_kept() -> Iterator[None]:
+    """For a while, let what is compiled stay in this process: for parts that others cannot import.
+
+    Numba reads the types of all that a function was compiled for at once, and where one of them is
+    of a module that does not exist in a process, it can read none.
+    """
+    _kept["results"] = False
+    try:
+        yield
+    finally:
+        _kept["results"] = True
+
+
+def _leave_out_strangers(function: Any) -> None:
+    """Let the cache on disk be passed over where it names types that this process does not know."""
+    index = getattr(getattr(function, "_cache", None), "_cache_file", None)
+    if index is None:
+        return
+    load, save, is_known = index._load_index, index.save, True  # noqa: SLF001 (nothing is public)
+
+    def load_what_is_known() -> Any:
+        nonlocal is_known
+        try:
+            return load()
+        except (ImportError, AttributeError):
+            is_known = False  # and must not be overwritten
+            return {}
+
+    def save_what_all_know(key: Any, data: Any) -> None:
+        if is_known and _kept["results"]:
+            save(key, data)
+
+    index._load_index, index.save = load_what_is_known, save_what_all_know  # noqa: SLF001
 
 
 # --- entering compiled code without its search for types ------------------------------------------
