@@ -335,8 +335,6 @@ def test_an_interrupt_leaves_a_row_learned_or_not(name):
                     interrupts += 1
                     assert model.to_bytes() == expected[model.n_seen_]
                     stuck = i == model.n_seen_ - start.n_seen_  # at a row that takes long
-                        i == model.n_seen_ - start.n_seen_
-                    )  # a row that takes long, now and then
                     patience = 2.0 * patience if stuck else 5.0
                     i = model.n_seen_ - start.n_seen_
             assert model.to_bytes() == alone.to_bytes()
