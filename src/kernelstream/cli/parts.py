@@ -2,6 +2,7 @@
 
 from kernelstream import (
     budgets,
+    committee,
     kernels,
     label_kernels,
     losses,
@@ -23,6 +24,7 @@ _KINDS = {
     "step_size": (step_sizes, "how far to go?"),
     "update": (updates, "how does a gradient become coefficients?"),
     "budget": (budgets, "which points stay?"),
+    "mixing": (committee, "how much does each member of a committee count?"),
 }
 
 
