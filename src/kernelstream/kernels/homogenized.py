@@ -1,12 +1,12 @@
 """A kernel with an intercept in it."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from kernelstream.kernels.base import Kernel, number_of
+from kernelstream.kernels.base import number_of
+from kernelstream.kernels.wrapped import WrappedKernel
 from kernelstream.parts import number, part, rule
 
 __all__ = ["Homogenized"]
@@ -32,7 +32,7 @@ class HomogenizedRule(NamedTuple):
 
 
 @part("kernel")
-class Homogenized(Kernel):
+class Homogenized(WrappedKernel):
     """``k(x, z) + offset^2``: an intercept that is part of f (SOG-SVR, equation 2.7).
 
     Parameters
@@ -56,21 +56,8 @@ class Homogenized(Kernel):
         self.check()
 
     def check(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise TypeError(f"kernel={self.kernel!r} is not a kernel object: give RBF(...), say.")
+        super().check()
         number("offset", self.offset, at_least=0)
-
-    @property
-    def is_bounded_by_cache(self) -> bool:  # type: ignore[override]
-        return self.kernel.is_bounded_by_cache
-
-    @property
-    def knows_diagonal(self) -> bool:  # type: ignore[override]
-        return self.kernel.knows_diagonal
-
-    @property
-    def may_widen(self) -> bool:  # type: ignore[override]
-        return self.kernel.may_widen
 
     @property
     def has_features(self) -> bool:  # type: ignore[override]
@@ -88,10 +75,6 @@ class Homogenized(Kernel):
         return np.hstack([constant, phi])
 
     @property
-    def adds_up(self) -> bool:  # type: ignore[override]
-        return self.kernel.adds_up
-
-    @property
     def from_products(self) -> bool:  # type: ignore[override]
         return self.kernel.from_products
 
@@ -102,21 +85,8 @@ class Homogenized(Kernel):
         self.check()
         return Homogenized(self.kernel.resolve(n_features, fineness), self.offset)
 
-    def row_cache(self, X):
-        return self.kernel.row_cache(X)
-
-    def block(self, P, X, p, x, out):
-        self.kernel.block(P, X, p, x, out)
+    def change_block(self, out, p, x):
         out += self.offset**2
-
-    def prepared(self, dtype: Any) -> Callable[..., None]:
-        write, constant = self.kernel.prepared(dtype), self.offset**2
-
-        def block(P, X, p, x, out):
-            write(P, X, p, x, out)
-            out += constant
-
-        return block
 
     @property
     def is_smooth(self) -> bool:  # type: ignore[override]
@@ -128,9 +98,6 @@ class Homogenized(Kernel):
     def diagonal(self, x):
         diagonal = self.kernel.diagonal(x)
         return None if diagonal is None else diagonal + self.offset**2
-
-    def compiles(self) -> bool:
-        return self.kernel.compiles()
 
     def to_rule(self, dtype: Any = np.float64) -> Any:
         return HomogenizedRule(self.kernel.to_rule(dtype), number_of(dtype)(self.offset**2))

@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream.kernels.base import Kernel
+from kernelstream.kernels.wrapped import WrappedKernel
 from kernelstream.parts import part, rule
 
 __all__ = ["Normalized"]
@@ -37,7 +38,7 @@ class NormalizedRule(NamedTuple):
 
 
 @part("kernel")
-class Normalized(Kernel):
+class Normalized(WrappedKernel):
     """``k(x, z) / sqrt(k(x, x) k(z, z))``: every row has unit length in the kernel's space.
 
     A row with k(x, x) = 0 has the value 0 with all others and with itself.
@@ -68,10 +69,6 @@ class Normalized(Kernel):
             )
 
     @property
-    def may_widen(self) -> bool:  # type: ignore[override]
-        return self.kernel.may_widen
-
-    @property
     def has_features(self) -> bool:  # type: ignore[override]
         return self.kernel.has_features
 
@@ -85,23 +82,15 @@ class Normalized(Kernel):
             return sparse.csr_array((data, phi.indices, phi.indptr), shape=phi.shape)
         return phi / lengths[:, None]
 
-    @property
-    def adds_up(self) -> bool:  # type: ignore[override]
-        return self.kernel.adds_up
-
     def resolve(self, n_features: int, fineness: float | None = None) -> "Normalized":
         self.check()
         return Normalized(self.kernel.resolve(n_features, fineness))
-
-    def row_cache(self, X):
-        return self.kernel.row_cache(X)
 
     def _lengths(self, x):
         diagonal = np.broadcast_to(self.kernel.diagonal(x), x.shape)
         return np.sqrt(np.maximum(diagonal, np.finfo(x.dtype).tiny))
 
-    def block(self, P, X, p, x, out):
-        self.kernel.block(P, X, p, x, out)
+    def change_block(self, out, p, x):
         out /= self._lengths(p)[:, None]
         out /= self._lengths(x)
 
@@ -110,9 +99,6 @@ class Normalized(Kernel):
 
     def magnitude(self, x):
         return self.kernel.magnitude(x)
-
-    def compiles(self) -> bool:
-        return self.kernel.compiles()
 
     def to_rule(self, dtype: Any = np.float64) -> Any:
         return NormalizedRule(self.kernel.to_rule(dtype))

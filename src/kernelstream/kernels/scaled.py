@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.kernels.base import Kernel, check_gamma, number_of
+from kernelstream.kernels.base import check_gamma, number_of
+from kernelstream.kernels.wrapped import WrappedKernel
 from kernelstream.parts import part, rule
 
 __all__ = ["Scaled"]
@@ -30,7 +31,7 @@ class ScaledRule(NamedTuple):
 
 
 @part("kernel")
-class Scaled(Kernel):
+class Scaled(WrappedKernel):
     """``factor k(x, z)``; ``0.5 * kernel`` is short for ``Scaled(kernel, 0.5)``.
 
     Parameters
@@ -53,25 +54,12 @@ class Scaled(Kernel):
         self.check()
 
     def check(self) -> None:
-        if not isinstance(self.kernel, Kernel):
-            raise TypeError(f"kernel={self.kernel!r} is not a kernel object: give RBF(...), say.")
+        super().check()
         check_gamma(self.factor, "factor")
-
-    @property
-    def is_bounded_by_cache(self) -> bool:  # type: ignore[override]
-        return self.kernel.is_bounded_by_cache
-
-    @property
-    def knows_diagonal(self) -> bool:  # type: ignore[override]
-        return self.kernel.knows_diagonal
 
     @property
     def has_constant(self) -> bool:  # type: ignore[override]
         return self.kernel.has_constant
-
-    @property
-    def adds_up(self) -> bool:  # type: ignore[override]
-        return self.kernel.adds_up
 
     @property
     def from_products(self) -> bool:  # type: ignore[override]
@@ -86,11 +74,7 @@ class Scaled(Kernel):
         factor = auto if isinstance(self.factor, str) else self.factor
         return Scaled(self.kernel.resolve(n_features, fineness), factor)
 
-    def row_cache(self, X):
-        return self.kernel.row_cache(X)
-
-    def block(self, P, X, p, x, out):
-        self.kernel.block(P, X, p, x, out)
+    def change_block(self, out, p, x):
         out *= self.factor
 
     @property
@@ -103,9 +87,6 @@ class Scaled(Kernel):
     def diagonal(self, x):
         diagonal = self.kernel.diagonal(x)
         return None if diagonal is None else diagonal * self.factor
-
-    def compiles(self) -> bool:
-        return self.kernel.compiles()
 
     def to_rule(self, dtype: Any = np.float64) -> ScaledRule:
         return ScaledRule(self.kernel.to_rule(dtype), number_of(dtype)(self.factor))
