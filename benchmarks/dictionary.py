@@ -79,7 +79,7 @@ def flat():
         begin = time.perf_counter()
         learner.partial_fit(X[start : start + 20_000], y[start : start + 20_000])
         times.append(time.perf_counter() - begin)
-    print("microseconds a row:", ", ".join(f"{1e6 * t / 20_000:.1f}" for t in times[1:]))
+    print("microseconds per row:", ", ".join(f"{1e6 * t / 20_000:.1f}" for t in times[1:]))
 
 
 def digits():
@@ -97,7 +97,7 @@ def digits():
         error = ks.prequential(learner, X[order], y[order]).error_rate
         seconds = time.perf_counter() - begin
         print(
-            f"USPS, {name}: {error:.2%} errors, {1e6 * seconds / len(X):.0f} microseconds a row, "
+            f"USPS, {name}: {error:.2%} errors, {1e6 * seconds / len(X):.0f} microseconds per row, "
             f"{seconds / of_svc:.1f} times the time of SVC"
         )
     begin = time.perf_counter()

@@ -228,7 +228,7 @@ def many_labels():
         model.partial_fit(X[:2000], y[:2000])
         times[n_leaves] = seconds(lambda m=model, y=y: m.partial_fit(X, y))
         rate = times[n_leaves] / n_rows * 1e6
-        report(f"labels: {n_leaves} leaves, budget 1024, microseconds a row", f"{rate:.0f}")
+        report(f"labels: {n_leaves} leaves, budget 1024, microseconds per row", f"{rate:.0f}")
     report("labels: 5,000 leaves / 50", f"{times[5000] / times[50]:.1f}", "at most 5")
 
 
@@ -248,7 +248,7 @@ def sparse_rows():
             times[n_features, kind] = seconds(lambda m=model, g=given, y=y: m.partial_fit(g, y))
             rate = times[n_features, kind] / n_rows * 1e6
             report(
-                f"sparse: 40 words of {n_features:,}, kept {kind}, microseconds a row",
+                f"sparse: 40 words of {n_features:,}, kept {kind}, microseconds per row",
                 f"{rate:.0f}",
             )
     report(

@@ -56,12 +56,6 @@ class AutoClassifier(CommitteeClassifier):
     True
     """
 
-    def __init__(
-        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        on_bad_row: Any = "raise",
-    ):  # fmt: skip
-        super().__init__(members, mixing=mixing, n_jobs=n_jobs, on_bad_row=on_bad_row)
-
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind."""
         if self.members is not None:
@@ -135,12 +129,6 @@ class AutoRegressor(CommitteeRegressor):
     >>> bool(ks.prequential(ks.AutoRegressor(), X, y).error_rate < 0.3 * y.var())
     True
     """
-
-    def __init__(
-        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        on_bad_row: Any = "raise",
-    ):  # fmt: skip
-        super().__init__(members, mixing=mixing, n_jobs=n_jobs, on_bad_row=on_bad_row)
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind."""

@@ -55,12 +55,6 @@ class AutoDetector(Detecting):
     array([ 1, -1])
     """
 
-    readable = {  # noqa: RUF012 (never changed)
-        "n_seen_": lambda model, learned: learned.machine.n_seen,
-        "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
-        "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
-    }
-
     def __init__(
         self, nu: float = 0.05, *, random_state: Any = None, on_bad_row: Any = "raise"
     ):  # fmt: skip
@@ -77,7 +71,7 @@ class AutoDetector(Detecting):
         X = super()._rows(X, y, **options)
         return X.astype(np.float64, copy=False)
 
-    def _new_machine(self, rows: Rows, whole_data: bool) -> NoveltyMachine:
+    def new_machine(self, rows: Rows, whole_data: bool) -> NoveltyMachine:
         self.skips_bad_rows()  # checks `on_bad_row`
         nu = number("nu", self.nu, above=0, below=1)
         random = check_random_state(0 if self.random_state is None else self.random_state)

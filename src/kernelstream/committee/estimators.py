@@ -10,8 +10,7 @@ from kernelstream.committee.machine import CommitteeMachine
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
 from kernelstream.estimators import Classifying, Detecting, Regressing, StreamEstimator
 from kernelstream.estimators.base import Rows
-from kernelstream.estimators.choices import kernel_of, parts_of, refuse_unused
-from kernelstream.estimators.files import described, machine_from_arrays
+from kernelstream.estimators.files import described
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.files.bytes import FileError
 from kernelstream.learner.machine import Machine
@@ -30,7 +29,7 @@ class Member(NamedTuple):
     """A member of a committee, before it has learned anything."""
 
     name: str
-    model: KernelEstimator  # whose parameters choose the parts of its machine
+    model: Any  # a `KernelEstimator`, whose parameters choose the parts of its machine
     factor: float = 1.0  # what its scores are multiplied with before they are mixed
 
 
@@ -39,18 +38,20 @@ class CommitteeEstimator(StreamEstimator):
 
     default_mixing: ClassVar[Any]
     readable = {  # noqa: RUF012 (never changed)
-        "n_seen_": lambda model, learned: learned.machine.n_seen,
+        **StreamEstimator.readable,
         "weights_": lambda model, learned: dict(
             zip(model.member_names(), learned.machine.weights.tolist(), strict=True)
         ),
-        "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
-        "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
     }
 
-    members: Any
-    mixing: Any
-    n_jobs: Any
-    on_bad_row: Any
+    def __init__(
+        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
+        on_bad_row: Any = "raise",
+    ):  # fmt: skip
+        self.members = members
+        self.mixing = mixing
+        self.n_jobs = n_jobs
+        self.on_bad_row = on_bad_row
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind, as estimators that have learned nothing."""
@@ -100,18 +101,10 @@ class CommitteeEstimator(StreamEstimator):
         """How many members learn at the same time."""
         return 1 if self.n_jobs is None else integer_at_least("n_jobs", self.n_jobs, 1)
 
-    def _new_machine(self, rows: Rows, whole_data: bool) -> CommitteeMachine:
+    def new_machine(self, rows: Rows, whole_data: bool) -> CommitteeMachine:
         self.skips_bad_rows()  # checks `on_bad_row`
-        X, labels = rows.X, rows.labels
-        single = labels is None or labels.single_output
-        n_outputs = 1 if labels is None else labels.n_outputs() - len(rows.new_outputs)
-        machines = []
-        members = self.chosen(X.shape[1], sparse.issparse(X))
-        for member in members:
-            refuse_unused(member.model)
-            kernel = kernel_of(member.model, X.shape[1], X if whole_data else None)
-            parts = parts_of(member.model, kernel, single, sparse.issparse(X))
-            machines.append(Machine(parts, X.shape[1], n_outputs, X.dtype, sparse.issparse(X)))
+        members = self.chosen(rows.X.shape[1], sparse.issparse(rows.X))
+        machines = [member.model.new_machine(rows, whole_data) for member in members]
         return self._committee(machines, members)
 
     def _committee(self, machines: list[Machine], members: list[Member]) -> CommitteeMachine:
@@ -134,6 +127,7 @@ class CommitteeEstimator(StreamEstimator):
         chosen = self.chosen(n_first, bool(header["sparse"]))
         if len(header["members"]) != len(chosen):
             raise FileError(f"the file has {len(header['members'])} members, not {len(chosen)}.")
+        shared = {name: array for name, array in arrays.items() if name.startswith("parameter")}
         machines = []
         for i, (member, own) in enumerate(zip(chosen, header["members"], strict=True)):
             prefix = f"{i}."
@@ -142,10 +136,8 @@ class CommitteeEstimator(StreamEstimator):
                 for name, array in arrays.items()
                 if name.startswith(prefix)
             }
-            shared = {name: array for name, array in arrays.items() if name.startswith("parameter")}
-            arrays_of_member = {**shared, **of_member}
-            machine = machine_from_arrays(
-                member.model, {**header, **own}, arrays_of_member, single_output, kernel, max_bytes
+            machine = member.model.machine_from_file(
+                {**header, **own}, {**shared, **of_member}, single_output, kernel, max_bytes
             )
             machines.append(machine)
         committee = self._committee(machines, chosen)
@@ -201,20 +193,9 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
 
     default_mixing = NewtonStacking()
 
-    def __init__(
-        self, members: Any = (), *, mixing: Any = None, n_jobs: int | None = None,
-        on_bad_row: Any = "raise",
-    ):  # fmt: skip
-        self.members = members
-        self.mixing = mixing
-        self.n_jobs = n_jobs
-        self.on_bad_row = on_bad_row
-
     def no_probabilities(self) -> str | None:
         """Why there is no `predict_proba`, if so."""
-        if self.chosen_mixing() == type(self).default_mixing or isinstance(
-            self.mixing, NewtonStacking
-        ):
+        if self.chosen_mixing().gives_probabilities:
             return None
         return f"predict_proba is not available with mixing={self.mixing!r}."
 
@@ -246,15 +227,6 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
 
     default_mixing = RidgeStacking()
 
-    def __init__(
-        self, members: Any = (), *, mixing: Any = None, n_jobs: int | None = None,
-        on_bad_row: Any = "raise",
-    ):  # fmt: skip
-        self.members = members
-        self.mixing = mixing
-        self.n_jobs = n_jobs
-        self.on_bad_row = on_bad_row
-
 
 class CommitteeDetector(CommitteeEstimator, Detecting):
     """Novelty detectors side by side, whose scores are mixed online.
@@ -282,15 +254,6 @@ class CommitteeDetector(CommitteeEstimator, Detecting):
     """
 
     default_mixing = HighestMean()
-
-    def __init__(
-        self, members: Any = (), *, mixing: Any = None, n_jobs: int | None = None,
-        on_bad_row: Any = "raise",
-    ):  # fmt: skip
-        self.members = members
-        self.mixing = mixing
-        self.n_jobs = n_jobs
-        self.on_bad_row = on_bad_row
 
 
 _COMMITTEES = {

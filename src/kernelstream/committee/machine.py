@@ -10,6 +10,7 @@ from kernelstream.committee.mixing import Mixing
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.machine import Machine
+from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import copy_into, snapshot
@@ -19,7 +20,7 @@ __all__ = ["CommitteeMachine"]
 _ROWS = 4096  # at a time: the scores of all members are kept for so many
 
 
-class CommitteeMachine:
+class CommitteeMachine(Learner):
     """Machines that learn the same rows, and a mixing of what they say.
 
     Parameters
@@ -193,13 +194,6 @@ class CommitteeMachine:
         copy.members = [member.copy() for member in self.members]
         copy.mixing_state, copy.gate, copy._saved = snapshot(self.mixing_state), Gate(), None
         return copy
-
-    def changeable(self) -> "CommitteeMachine":
-        """What learns a block: this one, or a draft of it where somebody may read."""
-        if self.gate.is_free():
-            return self
-        with self.gate:
-            return self.copy().as_draft()
 
     def as_draft(self) -> "CommitteeMachine":
         """This one, which nobody has seen yet: it is thrown away if it fails."""

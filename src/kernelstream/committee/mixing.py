@@ -29,6 +29,7 @@ class Mixing(Part):
     """Base of the mixings."""
 
     task: str
+    gives_probabilities = False  # whether the softmax of mixed scores are probabilities
 
     def new_state(self, n_members: int) -> Any:
         """What it remembers before any row has been seen: a record of arrays."""
@@ -256,6 +257,7 @@ class NewtonStacking(Mixing):
     """
 
     task = "classification"
+    gives_probabilities = True
 
     def __init__(
         self, decays: Any = (0.99, 0.9999), top_decay: float = 0.999, ridge: float = 2.0,

@@ -9,16 +9,16 @@ from kernelstream.committee.novelty import declared, new_work, scan, sizes_of
 from kernelstream.compiled import as_argument, entry_point
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail
-from kernelstream.learner.rows import LARGEST_WEIGHT, NOT_FINITE, BadRow
+from kernelstream.learner.protocol import Learner
+from kernelstream.learner.rows import refuse_extreme
+from kernelstream.learner.scaled import refuse_too_far
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import check_entries, new_arrays, snapshot
 from kernelstream.learner.undo import Undo
-from kernelstream.scalings import LARGEST_FEATURE
 
 __all__ = ["NoveltyMachine", "Scanned"]
 
 _RATE = 0.02  # how fast the threshold follows in the long run, in standard deviations
-_TOO_LARGE = f"it has a feature beyond {LARGEST_FEATURE:g}: scale it down"
 
 
 class Scanned(NamedTuple):
@@ -30,7 +30,7 @@ class Scanned(NamedTuple):
     n_points: np.ndarray  # (rows,): of the reservoir, after the row
 
 
-class NoveltyMachine:
+class NoveltyMachine(Learner):
     """Five members for novelty and their mix, in one scan over the rows.
 
     Parameters
@@ -94,7 +94,8 @@ class NoveltyMachine:
 
         Rows are checked before any is learned: a `BadRow` changes nothing.
         """
-        _refuse(X, weight)
+        refuse_too_far(X)
+        refuse_extreme(y, weight)
         scores, margin, _, n_points = self.scan(X, weight, learns=True)
         n = len(margin)
         nothing, nowhere = np.zeros(n), np.full(n, -1)
@@ -105,7 +106,7 @@ class NoveltyMachine:
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row."""
-        _refuse(X, None)
+        refuse_too_far(X)
         self.scan(X, np.ones(1), learns=True)
 
     def learns_in_one_call(self) -> bool:
@@ -114,7 +115,7 @@ class NoveltyMachine:
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
         """The scores of every row, of shape (rows, 1): the larger, the more familiar."""
-        _refuse(X, None)
+        refuse_too_far(X)
         return self.scan(X, np.zeros(X.shape[0]), learns=False).scores
 
     def score_row(self, X: Any) -> np.ndarray:
@@ -166,13 +167,6 @@ class NoveltyMachine:
         copy.gate, copy._undo, copy._entry = Gate(), Undo(), None
         return copy
 
-    def changeable(self) -> "NoveltyMachine":
-        """What learns a block: this one, or a draft of it where somebody may read."""
-        if self.gate.is_free():
-            return self
-        with self.gate:
-            return self.copy().as_draft()
-
     def as_draft(self) -> "NoveltyMachine":
         """This one, which nobody has seen yet: it is thrown away if it fails."""
         self._undo = None
@@ -223,15 +217,3 @@ class NoveltyMachine:
             raise ValueError(f"there are {self.n_points} rows of {self.n_seen}")
         if not (state.total[0] > 0.0 and state.members.count[0] <= state.total[0]):
             raise ValueError(f"the rows have the weight {state.total[0]}")
-
-
-def _refuse(X: np.ndarray, weight: np.ndarray | None) -> None:
-    """Refuse rows that cannot be learned, before anything has changed."""
-    largest = max(X.max(initial=0.0), -X.min(initial=0.0))  # NaN where any entry is
-    if not largest <= LARGEST_FEATURE:
-        row = int(np.flatnonzero(~(np.abs(X).max(axis=1) <= LARGEST_FEATURE))[0])
-        raise BadRow(row, _TOO_LARGE if np.isfinite(X[row]).all() else NOT_FINITE)
-    if weight is not None and not weight.max(initial=0.0) <= LARGEST_WEIGHT:
-        row = int(np.flatnonzero(weight > LARGEST_WEIGHT)[0])
-        raise BadRow(row, f"its sample_weight {weight[row]:g} is too large: give at most "
-                          f"{LARGEST_WEIGHT:g}")  # fmt: skip

@@ -57,7 +57,12 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
     """
 
     task: ClassVar[str]
-    readable: ClassVar[dict[str, Callable[[Any, "Learned"], Any]]] = {}  # what `state_` shows
+    # what can be read once something has been learned
+    readable: ClassVar[dict[str, Callable[[Any, "Learned"], Any]]] = {
+        "n_seen_": lambda model, learned: learned.machine.n_seen,
+        "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
+        "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
+    }
 
     n_epochs: Any = 1
     random_state: Any = None
@@ -138,7 +143,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
             y.dtype.kind != "f" or bool(np.isfinite(y).all())
         )  # fmt: skip
 
-    def _new_machine(self, rows: Rows, whole_data: bool) -> Learner:
+    def new_machine(self, rows: Rows, whole_data: bool) -> Learner:
         """A machine that has learned nothing; `whole_data`: these are all rows there will be."""
         raise TypeError(f"{type(self).__name__} must say what learns.")
 
@@ -186,7 +191,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
                 try:
                     rows = self._checked(X, y, classes, sample_weight)
                     if self._learned is None:
-                        machine = self._new_machine(rows, whole_data=False).as_draft()
+                        machine = self.new_machine(rows, whole_data=False).as_draft()
                     else:
                         self._look_before(self._learned, rows)
                         machine = self._learned.machine.changeable()
@@ -262,7 +267,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
                 X, y, sample_weight = sifted.sound()
             try:
                 rows = self._checked(X, y, None, sample_weight, whole_data=True)
-                machine = self._new_machine(rows, whole_data=True)
+                machine = self.new_machine(rows, whole_data=True)
                 n_passes = self._learn_epochs(machine, rows)
                 break
             except BadRow as refused:

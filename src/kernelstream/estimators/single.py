@@ -54,7 +54,7 @@ def _truncation_error(model: StreamEstimator, learned: Learned) -> float:
 
 
 READABLE: dict[str, Callable[[Any, Learned], Any]] = {
-    "n_seen_": lambda model, learned: learned.machine.n_seen,
+    **StreamEstimator.readable,
     "step_size_": lambda model, learned: learned.machine.step_size,
     "n_capped_": lambda model, learned: learned.machine.n_capped,
     "drift_score_": lambda model, learned: learned.machine.drift_score,
@@ -67,8 +67,6 @@ READABLE: dict[str, Callable[[Any, Learned], Any]] = {
     "truncation_error_": _truncation_error,
     "metric_": lambda model, learned: learned.machine.metric(),
     "kernel_": lambda model, learned: learned.machine.kernel,
-    "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
-    "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
 }
 
 
@@ -117,7 +115,7 @@ class KernelEstimator(StreamEstimator):
     def _look_before(self, learned: Learned, rows: Rows) -> None:
         self.__dict__.setdefault("_watched", Health()).probe(self, learned.machine, rows)
 
-    def _new_machine(self, rows: Rows, whole_data: bool) -> Machine:
+    def new_machine(self, rows: Rows, whole_data: bool) -> Machine:
         """A machine that has learned nothing."""
         X, labels = rows.X, rows.labels
         is_sparse, single = sparse.issparse(X), labels is None or labels.single_output

@@ -32,6 +32,7 @@ from kernelstream.learner.plan import (
     sizes_of,
     slots_of,
 )
+from kernelstream.learner.protocol import Learner
 from kernelstream.learner.renewal import metric_of, renew_after, rows_until_renewal
 from kernelstream.learner.rows import (
     TOO_LARGE_A_STEP,
@@ -88,7 +89,7 @@ class Alike(NamedTuple):
     units: np.ndarray | None  # of the targets, see `targets_in_order`
 
 
-class Machine:
+class Machine(Learner):
     """Parts that learn.
 
     Parameters
@@ -129,7 +130,6 @@ class Machine:
         self.model = rules_of(parts)
         self.scaling, self.target_scaling = parts.scaling.to_rule(), parts.target_scaling.to_rule()
         n_slots, self.limit = slots_of(parts, n_features, n_slots)
-        self.learns_from_streams = bool(parts.update.in_streams(parts.budget))
         self._most_touched = most_touched_of(parts)
         self._declared = tuple(
             declaration_of(parts, self.model, dtype, sparse, touched, stores_gram)
@@ -184,6 +184,11 @@ class Machine:
     def is_sparse(self) -> bool:
         """Whether rows are sparse."""
         return self.store.is_sparse
+
+    @property
+    def learns_from_streams(self) -> bool:
+        """Whether it learns from a stream."""
+        return bool(self.parts.update.in_streams(self.parts.budget))
 
     @property
     def declared(self) -> State:
@@ -486,17 +491,6 @@ class Machine:
         copy.gate, copy._room, copy._undo = Gate(), None, Undo()
         copy.scratch = dict(self.scratch)
         return copy
-
-    def draft(self) -> "Machine":
-        """A copy that is thrown away if it fails to learn a block."""
-        return self.copy().as_draft()
-
-    def changeable(self) -> "Machine":
-        """The machine that learns a block: this one, or a draft of it where somebody may read."""
-        if self.gate.is_free():
-            return self
-        with self.gate:
-            return self.draft()
 
     def as_draft(self) -> "Machine":
         """This machine, which nobody has seen yet: it is thrown away if it fails."""

@@ -87,7 +87,10 @@ class Learner(Protocol):
 
     def changeable(self) -> Self:
         """What learns a block: this one, or a draft of it where somebody may read."""
-        ...
+        if self.gate.is_free():
+            return self
+        with self.gate:
+            return self.copy().as_draft()
 
     def as_draft(self) -> Self:
         """This one, which nobody has seen yet: it is thrown away if it fails."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernelstream.compiled import as_argument
 from kernelstream.learner import second_order
+from kernelstream.learner.rows import rows_until
 from kernelstream.scalings import scale
 
 if TYPE_CHECKING:
@@ -24,10 +25,7 @@ _NUGGET = 1e-6  # on the diagonal of K, since points that were independent may n
 def rows_until_renewal(machine: "Machine", weight: np.ndarray) -> int:
     """How many of these rows may be learned before a renewal; the last of them is counted."""
     due = _due(machine, machine.n_seen)
-    if due is None:
-        return len(weight)
-    counted = np.flatnonzero(weight > 0.0)  # others are as good as absent
-    return int(counted[due - 1]) + 1 if len(counted) >= due else len(weight)
+    return len(weight) if due is None else rows_until(due, weight)
 
 
 def _due(machine: "Machine", n_seen: int) -> int | None:

@@ -18,6 +18,7 @@ __all__ = [
     "largest_kernel",
     "refuse_extreme",
     "refuse_large",
+    "rows_until",
     "too_large",
 ]
 
@@ -39,6 +40,15 @@ class BadRow(ValueError):  # noqa: N818 (it names what it is about)
 
     def __reduce__(self) -> tuple:
         return BadRow, (self.row, self.reason)
+
+
+def rows_until(due: int, weight: np.ndarray) -> int:
+    """How many rows of these weights come up to the one that is the `due`-th to be counted.
+
+    All of them, where there are not so many. Rows without weight are as good as absent.
+    """
+    counted = np.flatnonzero(weight > 0.0)
+    return int(counted[due - 1]) + 1 if len(counted) >= due else len(weight)
 
 
 def largest_kernel(dtype: np.dtype) -> float:

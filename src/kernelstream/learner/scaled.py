@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
 __all__ = [
+    "refuse_too_far",
     "refuse_unfit",
     "scaled",
     "scaled_in_order",
@@ -107,18 +108,27 @@ def _checked(X: Any, done: int, out: Any) -> Any:
     return out
 
 
+def _too_far(X: np.ndarray) -> np.ndarray:
+    """Which dense rows have a feature that is too large to be scaled, or not finite."""
+    return ~(np.abs(X).max(axis=1, initial=0.0) <= LARGEST_FEATURE)
+
+
+def refuse_too_far(X: np.ndarray) -> None:
+    """Refuse dense rows with a feature that is too large to be scaled, or not finite."""
+    if not max(X.max(initial=0.0), -X.min(initial=0.0)) <= LARGEST_FEATURE:  # NaN is not either
+        _checked(X, int(np.flatnonzero(_too_far(X))[0]), None)
+
+
 def unfit(machine: "Machine", X: np.ndarray) -> np.ndarray:
     """Which dense rows cannot be learned, before they are scaled."""
     if machine.parts.scaling.is_scaled:
-        return ~(np.abs(X).max(axis=1, initial=0.0) <= LARGEST_FEATURE)
+        return _too_far(X)
     return too_large(machine.kernel, machine.dtype, machine.kernel.row_cache(X))
 
 
 def refuse_unfit(machine: "Machine", X: np.ndarray) -> None:
     """Refuse dense rows that cannot be learned, before they are scaled."""
-    if not machine.parts.scaling.is_scaled:
+    if machine.parts.scaling.is_scaled:
+        refuse_too_far(X)
+    else:
         refuse_large(machine.kernel, machine.dtype, X, machine.kernel.row_cache(X))
-        return
-    bad = np.flatnonzero(unfit(machine, X))
-    if bad.size:
-        _checked(X, int(bad[0]), None)

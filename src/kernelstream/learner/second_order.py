@@ -25,6 +25,7 @@ from scipy.linalg import lapack
 
 from kernelstream.compiled import compiled
 from kernelstream.learner.learn import Trail
+from kernelstream.learner.rows import rows_until
 from kernelstream.learner.tile_space import (
     Given,
     RowProducts,
@@ -68,7 +69,8 @@ def learn_by_tiles(
     """Learn rows in order, in tiles that end where something happens after a row."""
     start, n_rows = 0, X.shape[0]
     while start < n_rows:
-        stop = start + _rows_until_due(machine.n_seen, weight[start : start + PERIOD])
+        due = PERIOD - machine.n_seen % PERIOD
+        stop = start + rows_until(due, weight[start : start + PERIOD])
         rows, n_seen = slice(start, stop), machine.n_seen
         if start == 0 and stop == n_rows:
             done = _learn_tile(machine, X, x, y, weight, trail)
@@ -81,13 +83,6 @@ def learn_by_tiles(
         if start < stop:
             break
     return start
-
-
-def _rows_until_due(n_seen: int, weight: np.ndarray) -> int:
-    """How many of these rows may be learned before something else is due; the last is counted."""
-    counted = np.flatnonzero(weight > 0.0)  # others are as good as absent
-    due = PERIOD - n_seen % PERIOD
-    return int(counted[due - 1]) + 1 if len(counted) >= due else len(weight)
 
 
 def _learn_tile(
