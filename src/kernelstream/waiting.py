@@ -1,0 +1,225 @@
+"""Rows that were predicted and wait for their targets, which come later."""
+
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from kernelstream.parts import integer_at_least
+
+__all__ = ["WaitingRoom"]
+
+
+class WaitingRoom:
+    """Rows that wait for their targets, each under an id of the caller's choice.
+
+    A prediction is needed now, the true target is known days later. `admit` keeps the rows that
+    were predicted; when targets come, `rows_of` gives these rows back and `discharge` lets them go.
+    The two are apart so that a block whose learning fails still waits.
+
+    Parameters
+    ----------
+    max_rows : int, default=10_000
+        How many rows may wait. Beyond that the rows that have waited longest are given up, and
+        counted in `n_expired`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> room = WaitingRoom(max_rows=2)
+    >>> room.admit(["a", "b", "c"], np.arange(6.0).reshape(3, 2))
+    >>> len(room), room.n_expired, "a" in room
+    (2, 1, False)
+    >>> room.rows_of(["c", "b"])
+    array([[4., 5.],
+           [2., 3.]])
+    >>> room.discharge(["c", "b"])
+    >>> len(room)
+    0
+    """
+
+    def __init__(self, max_rows: int = 10_000) -> None:
+        self.max_rows = integer_at_least("max_rows", max_rows, 1)
+        self.n_expired = 0
+        # In the order of arrival, which is that of a dict. A dense row is an array; a sparse row is
+        # a pair (columns, values), since a matrix for every row would take far more.
+        self._rows: dict[Any, Any] = {}
+        self._keys: dict[Any, Any] = {}
+        self._sparse_width: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, id: Any) -> bool:
+        return as_id(id) in self._rows
+
+    @property
+    def ids(self) -> list[Any]:
+        """The ids of the rows that wait, in the order of their arrival."""
+        return list(self._rows)
+
+    def admit(self, ids: Iterable[Any], X: Any, keys: Iterable[Any] | None = None) -> None:
+        """Keep rows under their ids; a row replaces an earlier one of the same id.
+
+        Parameters
+        ----------
+        ids : sequence of str or int
+            One for each row, all different.
+        X : ndarray or CSR matrix of shape (n_rows, n_features)
+        keys : sequence, default=None
+            For each row, which of several models it belongs to.
+        """
+        ids = _different(ids)
+        if len(ids) != X.shape[0]:
+            raise ValueError(f"ids has {len(ids)} entries, but X has {X.shape[0]} rows.")
+        self._sparse_width = X.shape[1] if sparse.issparse(X) else None
+        for id, row in zip(ids, _single_rows(X), strict=True):
+            self._rows.pop(id, None)  # so that it is the latest one
+            self._keys.pop(id, None)
+            self._rows[id] = row
+        if keys is not None:
+            self._keys.update(zip(ids, keys, strict=True))
+        while len(self._rows) > self.max_rows:
+            longest = next(iter(self._rows))
+            self.discharge([longest])
+            self.n_expired += 1
+
+    def rows_of(self, ids: Iterable[Any]) -> Any:
+        """The rows that wait under these ids, in that order; they go on waiting.
+
+        Parameters
+        ----------
+        ids : sequence of str or int
+            All different, each of a row that waits.
+
+        Returns
+        -------
+        ndarray or CSR matrix of shape (n_ids, n_features)
+        """
+        rows = [self._rows[id] for id in self._present(ids)]
+        if self._sparse_width is None:
+            return np.array(rows)
+        starts = np.cumsum([0, *(len(columns) for columns, _ in rows)])
+        columns = np.concatenate([columns for columns, _ in rows])
+        values = np.concatenate([values for _, values in rows])
+        return sparse.csr_array((values, columns, starts), shape=(len(rows), self._sparse_width))
+
+    def keys_of(self, ids: Iterable[Any]) -> list[Any]:
+        """The keys that came with these rows; None for a row that had none."""
+        return [self._keys.get(id) for id in self._present(ids)]
+
+    def discharge(self, ids: Iterable[Any]) -> None:
+        """Let the rows of these ids go."""
+        for id in map(as_id, ids):
+            self._rows.pop(id, None)
+            self._keys.pop(id, None)
+
+    def copy(self) -> Self:
+        """A room with the same rows, which are never changed and hence shared."""
+        room = type(self)(self.max_rows)
+        room.__dict__.update(
+            self.__dict__, _rows=dict(self._rows), _keys=dict(self._keys)
+        )  # fmt: skip
+        return room
+
+    def _present(self, ids: Iterable[Any]) -> list[Any]:
+        ids = _different(ids)
+        if not ids:
+            raise ValueError("ids is empty: give the id of at least one row that waits.")
+        for id in ids:
+            if id not in self._rows:
+                raise ValueError(
+                    f"no row waits under the id {id!r}: it was never given to predict, its target "
+                    f"has already been learned, or more than {self.max_rows:,} rows came after it."
+                )
+        return ids
+
+    # --- files ------------------------------------------------------------------------------------
+
+    def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """What a file keeps of it: plain data for the header, and arrays by name."""
+        header = {
+            "max_rows": self.max_rows,
+            "n_expired": self.n_expired,
+            "ids": self.ids,
+            "keys": [self._keys.get(id) for id in self._rows] if self._keys else None,
+            "sparse_width": self._sparse_width,
+        }
+        if not self._rows:
+            return header, {}
+        rows = self.rows_of(self.ids)
+        if self._sparse_width is None:
+            return header, {"waiting.rows": rows}
+        return header, {
+            "waiting.values": rows.data,
+            "waiting.columns": rows.indices.astype(np.int64),
+            "waiting.starts": rows.indptr.astype(np.int64),
+        }
+
+    @classmethod
+    def from_parts(
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], n_features: int
+    ) -> Self:
+        """The room that `to_parts` described; an error where a file could not have come from it.
+
+        Parameters
+        ----------
+        header : dict
+        arrays : dict
+        n_features : int
+            The width that the rows must have.
+        """
+        room = cls(header["max_rows"])
+        ids, keys, width = header["ids"], header["keys"], header["sparse_width"]
+        n_rows = len(ids)
+        if n_rows > room.max_rows or (keys is not None and len(keys) != n_rows):
+            raise ValueError(f"{n_rows} rows wait, with room for {room.max_rows}.")
+        if n_rows and width is None:
+            rows: Any = arrays["waiting.rows"]
+            if rows.dtype.kind != "f" or rows.shape != (n_rows, n_features):
+                raise ValueError(f"the rows that wait have the shape {rows.shape}.")
+        elif n_rows:
+            if width != n_features:
+                raise ValueError(f"the rows that wait have {width} features, not {n_features}.")
+            rows = _checked_sparse(arrays, n_rows, width)
+        if n_rows:
+            values = rows if width is None else rows.data
+            if not np.isfinite(values).all():
+                raise ValueError("a row that waits is not finite.")
+            room.admit(ids, rows, keys)
+        room.n_expired = integer_at_least("n_expired", header["n_expired"], 0)
+        return room
+
+
+def as_id(id: Any) -> Any:
+    """An id as it is kept and saved: a string or an integer of Python."""
+    plain = id.item() if isinstance(id, np.generic) else id
+    if isinstance(plain, bool) or not isinstance(plain, str | int):
+        raise TypeError(f"id={id!r} must be a string or an integer.")
+    return plain
+
+
+def _different(ids: Iterable[Any]) -> list[Any]:
+    found = [as_id(id) for id in ids]
+    if len(set(found)) < len(found):
+        twice = next(id for k, id in enumerate(found) if id in found[:k])
+        raise ValueError(f"the id {twice!r} is given twice: every row needs an id of its own.")
+    return found
+
+
+def _single_rows(X: Any) -> list[Any]:
+    """Copies of the rows of X, each by itself."""
+    if not sparse.issparse(X):
+        return [row.copy() for row in np.asarray(X)]
+    X = sparse.csr_array(X)
+    spans = zip(X.indptr[:-1], X.indptr[1:], strict=True)
+    return [(X.indices[i:j].copy(), X.data[i:j].copy()) for i, j in spans]
+
+
+def _checked_sparse(arrays: dict[str, np.ndarray], n_rows: int, width: int) -> sparse.csr_array:
+    values, columns = arrays["waiting.values"], arrays["waiting.columns"]
+    starts = arrays["waiting.starts"]
+    rows = sparse.csr_array((values, columns, starts), shape=(n_rows, width))
+    rows.check_format(full_check=True)
+    return rows

@@ -1,0 +1,119 @@
+"""Rows that wait for their targets."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from kernelstream.waiting import WaitingRoom
+
+
+def as_dense(X):
+    return X.toarray() if sparse.issparse(X) else X
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_rows_come_back_in_the_order_of_the_ids(kind):
+    X = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
+    room = WaitingRoom()
+    room.admit(["a", 7, "c"], kind(X), keys=["k", "l", "m"])
+    X[:] = -1.0  # the room has copies
+    np.testing.assert_array_equal(
+        as_dense(room.rows_of(["c", 7, "a"])), [[0, 3, 0], [0, 0, 0], [1, 0, 2]]
+    )
+    assert room.keys_of([7, "a"]) == ["l", "k"]
+    assert len(room) == 3  # reading discharges nothing
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 6)), max_size=40), st.integers(1, 4))
+def test_a_room_is_a_dict_that_gives_up_its_oldest(steps, max_rows):
+    room, expected, expired = WaitingRoom(max_rows), {}, 0
+    for n, (arrives, id) in enumerate(steps):
+        if arrives:
+            room.admit([id], np.full((1, 2), float(n)))
+            expected.pop(id, None)
+            expected[id] = float(n)
+            if len(expected) > max_rows:
+                del expected[next(iter(expected))]
+                expired += 1
+        else:
+            room.discharge([id])
+            expected.pop(id, None)
+    assert room.ids == list(expected)
+    assert room.n_expired == expired
+    for id, value in expected.items():
+        assert room.rows_of([id])[0, 0] == value
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("keys", [None, ["k", 3]])
+def test_a_file_brings_it_back(kind, keys):
+    room = WaitingRoom(2)
+    room.admit(["z"], kind(np.ones((1, 3))))
+    room.admit(["a", np.int64(2)], kind(np.array([[0.0, 1.5, 0.0], [2.0, 0.0, 0.0]])), keys)
+    header, arrays = room.to_parts()
+    again = WaitingRoom.from_parts(json.loads(json.dumps(header)), arrays, 3)
+    assert again.ids == ["a", 2]
+    assert again.n_expired == 1
+    assert again.keys_of(["a", 2]) == (keys or [None, None])
+    np.testing.assert_array_equal(as_dense(again.rows_of([2])), [[2, 0, 0]])
+
+
+def test_an_empty_room_is_saved_too():
+    header, arrays = WaitingRoom(5).to_parts()
+    assert len(WaitingRoom.from_parts(header, arrays, 3)) == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"max_rows": 1}, "with room for 1"),
+        ({"ids": ["a", "a"]}, "given twice"),
+        ({"keys": ["k"]}, "2 rows wait"),
+        ({"n_expired": -1}, "n_expired"),
+    ],
+)
+def test_a_changed_file_is_refused(change, message):
+    room = WaitingRoom(5)
+    room.admit(["a", "b"], np.ones((2, 3)))
+    header, arrays = room.to_parts()
+    with pytest.raises(ValueError, match=message):
+        WaitingRoom.from_parts({**header, **change}, arrays, 3)
+
+
+def test_rows_of_a_file_are_checked():
+    room = WaitingRoom(5)
+    room.admit(["a"], np.ones((1, 3)))
+    header, arrays = room.to_parts()
+    with pytest.raises(ValueError, match="shape"):
+        WaitingRoom.from_parts(header, arrays, 4)
+    arrays["waiting.rows"][0, 0] = np.nan
+    with pytest.raises(ValueError, match="not finite"):
+        WaitingRoom.from_parts(header, arrays, 3)
+
+
+def test_bad_ids_are_named():
+    room = WaitingRoom(3)
+    with pytest.raises(ValueError, match="'a' is given twice"):
+        room.admit(["a", "a"], np.ones((2, 1)))
+    with pytest.raises(TypeError, match=r"id=1\.5"):
+        room.admit([1.5], np.ones((1, 1)))
+    with pytest.raises(ValueError, match="2 entries, but X has 1 rows"):
+        room.admit(["a", "b"], np.ones((1, 1)))
+    with pytest.raises(ValueError, match="no row waits under the id 'q'"):
+        room.rows_of(["q"])
+    with pytest.raises(ValueError, match="ids is empty"):
+        room.rows_of([])
+    assert len(room) == 0
+
+
+def test_a_copy_is_independent():
+    room = WaitingRoom(3)
+    room.admit(["a"], np.ones((1, 1)))
+    copy = room.copy()
+    copy.discharge(["a"])
+    assert len(room) == 1
+    assert len(copy) == 0
