@@ -3,8 +3,8 @@
 from typing import Any, Protocol
 
 import numpy as np
-from numba.extending import register_jitable
 
+from kernelstream.compiled import helper
 from kernelstream.parts import SLACK, Part
 
 __all__ = ["NO_LIMIT", "Budget", "BudgetRule", "fade", "norm2_of", "smallest"]
@@ -13,7 +13,7 @@ NO_LIMIT = 2**62
 _MOST_HALVINGS = 200.0  # far below what a double can tell
 
 
-@register_jitable
+@helper
 def smallest(sizes, n):
     """Index of the smallest of the first n; near-ties go to the lowest index."""
     best = 0
@@ -26,7 +26,7 @@ def smallest(sizes, n):
     return best
 
 
-@register_jitable
+@helper
 def fade(half_lives):
     """How often the coefficients of a point have been halved in the competition for its place.
 
@@ -36,7 +36,7 @@ def fade(half_lives):
     return int(min(max(half_lives, 0.0), _MOST_HALVINGS))
 
 
-@register_jitable
+@helper
 def norm2_of(x):
     """Squared norm of a short vector."""
     total = 0.0

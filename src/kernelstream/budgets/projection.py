@@ -4,10 +4,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from kernelstream.budgets.base import Budget, BudgetRule, norm2_of, smallest
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.expansion import IS_DROPPED, IS_PROJECTED, JOINS, REPLACES, Projecting
 from kernelstream.expansion.operations import put_into_gram
 from kernelstream.parts import LARGEST_SQUARE, SLACK, Field, rule
@@ -55,7 +54,7 @@ class ProjectingBudget(Budget):
         )
 
 
-@register_jitable
+@helper
 def remainder(k, i, n, u, k_xx, ridge):
     """Squared distance of row i from the combination u of the points (3.10)."""
     gap = k_xx

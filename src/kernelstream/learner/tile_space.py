@@ -10,10 +10,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from kernelstream.budgets.projection import grow_inverse
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.learner.dictionary import SMALLEST_NOISE, is_sound
 
 __all__ = ["Given", "RowProducts", "Space", "learn_row", "learn_space", "new_space", "refill"]
@@ -124,7 +123,7 @@ def learn_space(model, given, space, y, weights, trail):
     return n_rows
 
 
-@register_jitable
+@helper
 def note(model, given, space, y, trail, i):
     """What the model says of row i, and what it should say."""
     target, n_outputs = space.target, space.target.shape[0]
@@ -188,7 +187,7 @@ def take_in(space, i, joins, fresh, precision, variance, noise, delta, ridge):
         express(space, i, ridge)
 
 
-@register_jitable
+@helper
 def express(space, i, ridge):
     """Row i is a point now: it expresses a part of the later rows."""
     left, column, squares = space.left, space.column, space.squares

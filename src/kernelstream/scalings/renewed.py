@@ -4,8 +4,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
+from kernelstream.compiled import helper
 from kernelstream.parts import LARGEST_SQUARE, Choice, Field, number, part, rule
 from kernelstream.scalings.base import Scaling, ScalingRule
 from kernelstream.scalings.running import deviation
@@ -99,7 +99,7 @@ class RenewedRule(NamedTuple):
         return lowest - _WIDER * (highest - lowest), highest + _WIDER * (highest - lowest)
 
 
-@register_jitable
+@helper
 def _compressed(away, unit, bend, limit):
     if unit == 0.0:
         return 0.0
@@ -109,7 +109,7 @@ def _compressed(away, unit, bend, limit):
     return min(max(z, -limit), limit)
 
 
-@register_jitable
+@helper
 def _add_moments(scaling_state, j, away, n):
     """Welford's recursion for sums of powers, of a value at `away` from the mean of n - 1 rows."""
     share = away / n

@@ -5,9 +5,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba.extending import register_jitable
 from scipy import sparse
 
+from kernelstream.compiled import helper
 from kernelstream.expansion import NothingPending
 from kernelstream.kernels import Kernel
 
@@ -211,7 +211,7 @@ def as_sparse_rows(X: Any, dtype: Any = None) -> sparse.csr_array:
     return rows
 
 
-@register_jitable
+@helper
 def write_row(rows, slot, partner, share, x):
     """Put the row x into a slot of `rows`, and merge points; below zero there is nothing to do."""
     if partner >= 0:  # becomes a point between itself and what goes

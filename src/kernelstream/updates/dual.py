@@ -2,8 +2,7 @@
 
 from typing import Any, NamedTuple, Protocol
 
-from numba.extending import register_jitable
-
+from kernelstream.compiled import helper
 from kernelstream.parts import (
     LARGEST_SQUARE,
     SLACK,
@@ -114,7 +113,7 @@ class GradientRule(NamedTuple):
                 )
 
 
-@register_jitable
+@helper
 def begin(expansion, dual, k, target, k_xx, box):
     """The first point takes all of its target (table 2).
 
@@ -130,7 +129,7 @@ def begin(expansion, dual, k, target, k_xx, box):
     dual.values[k, 0] = beta * k_xx
 
 
-@register_jitable
+@helper
 def take(dual, n, a, weight, target):
     """Let a row into A^T A, A^T y and A^T e."""
     for m in range(n):
@@ -141,7 +140,7 @@ def take(dual, n, a, weight, target):
             dual.moments[k, m] += weight * a[m] * target[k]
 
 
-@register_jitable
+@helper
 def ascend(update, expansion, gram, dual, n, k, g, both, epsilon, share, gain):
     """One step along g = A^T (y - f) (4.12), of output k; f at the points follows, K times it."""
     for m in range(n):
@@ -166,7 +165,7 @@ def ascend(update, expansion, gram, dual, n, k, g, both, epsilon, share, gain):
                 dual.values[k, j] += step * g[m] * gram[m, j]
 
 
-@register_jitable
+@helper
 def move_both(update, gram, dual, n, k, g, both, epsilon, share, gain):
     """Move alpha* and alpha inside their box (4.22); g becomes the change of their difference."""
     to, rise, box = both[:2], both[2:], update.box
@@ -195,7 +194,7 @@ def move_both(update, gram, dual, n, k, g, both, epsilon, share, gain):
         g[m] = kept * (to[0, m] - to[1, m])
 
 
-@register_jitable
+@helper
 def share_in_box(gram, n, to, rise):
     """How much of a step to take that the box has bent: all of it, if the dual rises to its end."""
     slope, bend = 0.0, 0.0
