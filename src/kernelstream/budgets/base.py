@@ -83,6 +83,7 @@ class Budget(Part):
     keeps_all = False  # every row with a coefficient stays a point
     is_dictionary = False  # rows join by what they add, and the others are combinations of them
     projects = False  # what goes is projected on what stays, or merged: old coefficients change
+    keeps_kernel_values = False  # of points with each other or themselves
     expires = False  # points go without another's coming
     is_folded = False  # no points: rows are added to a weight for each explicit feature
     worth = 1.0  # how many times as much as the cheapest point a new one must be worth

@@ -207,6 +207,7 @@ class Merge(Budget):
     """
 
     projects = True
+    keeps_kernel_values = True
 
     def __init__(self, size: int = 256):
         self.size = size

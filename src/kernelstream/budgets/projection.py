@@ -41,6 +41,7 @@ class ProjectingBudget(Budget):
     """A budget that projects what goes on what stays."""
 
     projects = True
+    keeps_kernel_values = True
 
     def state(self) -> Projection:
         square, column = ("points", "points"), ("points_and_one",)

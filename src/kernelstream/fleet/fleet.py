@@ -36,6 +36,7 @@ from kernelstream.learner.scaled import unfit
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import check_values, fields
 from kernelstream.parts import integer_at_least, one_of
+from kernelstream.scalings import as_scaling
 from kernelstream.updates import as_update
 
 __all__ = ["Fleet"]
@@ -143,6 +144,11 @@ class Fleet:
             raise ValueError(
                 f"target_scaling={self._prototype.target_scaling!r}: the models of a fleet learn y "
                 "as it is; scale y before, and leave target_scaling out."
+            )
+        if as_scaling(self._prototype.scaling).renews:
+            raise ValueError(
+                f"scaling={self._prototype.scaling!r}: the models of a fleet do not renew their "
+                "scales; use scaling='running'."
             )
         self._n_asked = integer_at_least("n_models", n_models, 0)
         if self._n_asked:  # the models of a file are what they are
