@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kernelstream.committee import AutoClassifier, AutoDetector, AutoRegressor, Committee
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
     from kernelstream.evaluate import PrequentialResult, prequential
-    from kernelstream.fleet import Fleet
+    from kernelstream.fleet import Fleet, KeyedFleet, ModelStore
     from kernelstream.learner.rows import BadRow
     from kernelstream.loading import load
     from kernelstream.persistence import FileError
@@ -43,6 +43,8 @@ _HOME = {
     "Fleet": "fleet",
     "KernelClassifier": "estimators",
     "KernelRegressor": "estimators",
+    "KeyedFleet": "fleet",
+    "ModelStore": "fleet",
     "NoveltyDetector": "estimators",
     "PrequentialResult": "evaluate",
     "load": "loading",
@@ -65,6 +67,8 @@ __all__ = [
     "Fleet",
     "KernelClassifier",
     "KernelRegressor",
+    "KeyedFleet",
+    "ModelStore",
     "NoveltyDetector",
     "PrequentialResult",
     "__version__",
