@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         updates,
         vision,
     )
+    from kernelstream.averaging import average
     from kernelstream.checkpoints import Checkpointer
     from kernelstream.committee import AutoClassifier, AutoDetector, AutoRegressor, Committee
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
@@ -47,6 +48,7 @@ _HOME = {
     "ModelStore": "fleet",
     "NoveltyDetector": "estimators",
     "PrequentialResult": "evaluate",
+    "average": "averaging",
     "load": "loading",
     "make": "presets",
     "prequential": "evaluate",
@@ -72,6 +74,7 @@ __all__ = [
     "NoveltyDetector",
     "PrequentialResult",
     "__version__",
+    "average",
     "budgets",
     "committee",
     "datasets",

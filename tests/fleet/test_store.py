@@ -277,7 +277,7 @@ def test_killed_again_and_again_it_goes_on_bit_for_bit(tmp_path):
         if n_kills < 25:
             time.sleep(float(random.uniform(0.05, 1.5)))
             run.kill()
-            run.wait()
+            run.communicate()
             n_kills += 1
             continue
         assert "the same 2000" in run.communicate()[0]

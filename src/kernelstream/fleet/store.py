@@ -96,12 +96,11 @@ class ModelStore:
             raise FileError(
                 f"{self.path} cannot be opened as a store of models: {error}."
             ) from None
-        except sqlite3.DatabaseError as error:
+        except Exception as error:  # whatever a changed bit may lead to
             connection.close()
+            if isinstance(error, FileError):
+                raise
             raise FileError(f"{self.path} is not a sound store of models: {error}.") from None
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _begin(self, connection: sqlite3.Connection) -> None:
@@ -202,8 +201,8 @@ class ModelStore:
             found.update({by_text[line[0]]: self._sound(*line) for line in lines})
         return found
 
-    def _sound(self, text: str, checksum: int, content: bytes | None) -> bytes:
-        if content is None or zlib.crc32(content) != checksum:
+    def _sound(self, text: str, checksum: int, content: Any) -> bytes:
+        if not isinstance(content, bytes) or zlib.crc32(content) != checksum:
             raise FileError(f"the model of {text} in {self.path} was changed or damaged.")
         return content
 
