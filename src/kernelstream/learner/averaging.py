@@ -21,6 +21,7 @@ from kernelstream.learner.state import arrays, fields
 __all__ = ["AVERAGED_LOOPS", "average_machines", "closest_on_few", "multiplies"]
 
 _BLOCK = 2048  # points whose kernel values with all points are made at a time
+_CANDIDATES = 4  # times as many points as may stay are looked at, those with the largest terms
 _LEAST_DISTANCE = 1e-6  # of a point from the span of others, squared, as a share of k(x, x)
 _LEAST_TOLD = 1e-10  # what rows told of f, in units of the prior, that counts
 _MEANS = ["step_size", "margin", "intercept", "update", "drift"]
@@ -157,18 +158,16 @@ def closest_on_few(
         In the order in which they stand in `rows`.
     coef : ndarray of shape (outputs, chosen)
     """
-    n = rows.shape[0]
-    values = np.empty_like(coef)  # f at the points
-    diagonal = np.empty(n)
-    for start in range(0, n, _BLOCK):
+    candidates = _largest(kernel, rows, coef, _CANDIDATES * n_points)
+    among = rows[candidates]
+    values = np.zeros((len(coef), len(candidates)))  # of f
+    for start in range(0, rows.shape[0], _BLOCK):
         block = slice(start, start + _BLOCK)
-        k = kernel(rows[block], rows)
-        values[:, block] = coef @ k.T
-        diagonal[block] = k[np.arange(k.shape[0]), np.arange(n)[block]]
-    left, distance = values.copy(), diagonal.copy()
-    least = np.maximum(_LEAST_DISTANCE * diagonal, 1e-300)
-    n_points = min(n_points, n)
-    basis = np.empty((n_points, n))  # orthonormal functions at the points
+        values += coef[:, block] @ kernel(rows[block], among)
+    left, distance = values.copy(), _diagonal(kernel, among)
+    least = np.maximum(_LEAST_DISTANCE * distance, 1e-300)
+    n_points = min(n_points, len(candidates))
+    basis = np.empty((n_points, len(candidates)))  # orthonormal functions
     chosen: list[int] = []
     while len(chosen) < n_points:
         gain = np.where(distance > least, (left**2).sum(axis=0), -1.0) / np.maximum(distance, least)
@@ -176,7 +175,7 @@ def closest_on_few(
         if gain[best] < 0.0:
             break
         m = len(chosen)
-        function = kernel(rows[[best]], rows)[0] - basis[:m, best] @ basis[:m]
+        function = kernel(among[[best]], among)[0] - basis[:m, best] @ basis[:m]
         function /= np.sqrt(distance[best])
         basis[m] = function
         left -= np.outer(left[:, best] / np.sqrt(distance[best]), function)
@@ -184,9 +183,23 @@ def closest_on_few(
         distance[best] = 0.0
         chosen.append(best)
     order = np.sort(np.array(chosen, dtype=np.int64))
-    gram = kernel(rows[order])
+    gram = kernel(among[order])
     # the projection has the values of f at the chosen points
-    return order, linalg.solve(gram, values[:, order].T, assume_a="sym").T
+    return candidates[order], linalg.solve(gram, values[:, order].T, assume_a="sym").T
+
+
+def _largest(kernel: Any, rows: Any, coef: np.ndarray, n: int) -> np.ndarray:
+    """The points with the largest terms of f, in the order in which they stand."""
+    sizes = (coef**2).sum(axis=0) * _diagonal(kernel, rows)
+    return np.sort(np.argsort(-sizes, kind="stable")[:n])
+
+
+def _diagonal(kernel: Any, rows: Any) -> np.ndarray:
+    """k(x, x) of every row."""
+    found = kernel.diagonal(kernel.row_cache(rows))
+    if found is not None:
+        return np.array(np.broadcast_to(found, (rows.shape[0],)), dtype=np.float64)
+    return np.array([kernel(rows[[i]])[0, 0] for i in range(rows.shape[0])])
 
 
 # --- second order --------------------------------------------------------------------------------
