@@ -18,11 +18,12 @@ if TYPE_CHECKING:
         updates,
         vision,
     )
+    from kernelstream.averaging import average
     from kernelstream.checkpoints import Checkpointer
     from kernelstream.committee import AutoClassifier, AutoDetector, AutoRegressor, Committee
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
     from kernelstream.evaluate import PrequentialResult, prequential
-    from kernelstream.fleet import Fleet
+    from kernelstream.fleet import Fleet, KeyedFleet, ModelStore
     from kernelstream.learner.rows import BadRow
     from kernelstream.loading import load
     from kernelstream.persistence import FileError
@@ -43,8 +44,11 @@ _HOME = {
     "Fleet": "fleet",
     "KernelClassifier": "estimators",
     "KernelRegressor": "estimators",
+    "KeyedFleet": "fleet",
+    "ModelStore": "fleet",
     "NoveltyDetector": "estimators",
     "PrequentialResult": "evaluate",
+    "average": "averaging",
     "load": "loading",
     "make": "presets",
     "prequential": "evaluate",
@@ -65,9 +69,12 @@ __all__ = [
     "Fleet",
     "KernelClassifier",
     "KernelRegressor",
+    "KeyedFleet",
+    "ModelStore",
     "NoveltyDetector",
     "PrequentialResult",
     "__version__",
+    "average",
     "budgets",
     "committee",
     "datasets",

@@ -108,6 +108,9 @@ class Budget(Part):
         """The compiled rule: see the package's docstring for what it answers."""
         raise TypeError(f"{type(self).__name__} must say its rule.")
 
+    def adopt(self, state: Any, expansion: Any, gram: np.ndarray) -> None:
+        """Remember points that did not come row by row; `gram` has the kernel values of theirs."""
+
     def n_kept(self, state: Any, expansion: Any) -> Any:
         """How many points there are, of one model or of many."""
         return expansion.n_points[..., 0]

@@ -242,6 +242,9 @@ class Merge(Budget):
             products=Field(memory, 0.0, later=True),
         )
 
+    def adopt(self, state: Mergers, expansion: Any, gram: np.ndarray) -> None:
+        state.gram[: len(gram), : len(gram)] = gram
+
     def to_rule(self) -> MergeRule:
         self.check()
         return MergeRule(int(self.size), _HALF_LIFE * int(self.size))

@@ -182,6 +182,12 @@ class OldestOut(Dropping):
             lost=Field((), 0.0, least=0.0, later=True),
         )
 
+    def adopt(self, state: Any, expansion: Any, gram: np.ndarray) -> None:
+        if self.expires:
+            n = len(gram)
+            state.queue[:n], state.diagonal[:n] = np.arange(n), gram.diagonal()
+            state.born[:n] = expansion.n_seen[0]
+
     def n_kept(self, state: Any, expansion: Any) -> Any:
         n_kept = super().n_kept(state, expansion)
         return n_kept - state.n_spare[..., 0] if self.expires else n_kept

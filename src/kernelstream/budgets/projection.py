@@ -54,6 +54,11 @@ class ProjectingBudget(Budget):
             replaced=Field((), 0, int),
         )
 
+    def adopt(self, state: Projection, expansion: Any, gram: np.ndarray) -> None:
+        n = len(gram)
+        state.gram[:n, :n] = gram
+        invert(state, n, self.to_rule().ridge)
+
 
 @helper
 def remainder(k, i, n, u, k_xx, ridge):

@@ -360,6 +360,10 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         """The machine that learns: its parts, state and points."""
         return self._known().machine
 
+    def labels_known(self) -> Labels | None:
+        """The labels of a classifier, as it knows them."""
+        return self._known().labels
+
     def readout(self) -> str:
         """What predicts: the model as it is."""
         return "last"

@@ -5,9 +5,11 @@ from typing import Any
 from kernelstream import committee as _committee  # noqa: F401 (whose estimators files may hold)
 from kernelstream.estimators.files import most_bytes, rebuild
 from kernelstream.files.bytes import from_bytes, read, strange_headers
-from kernelstream.fleet import Fleet
+from kernelstream.fleet import Fleet, KeyedFleet
 
 __all__ = ["load", "load_with_header"]
+
+_FLEETS: dict[str, Any] = {"Fleet": Fleet, "KeyedFleet": KeyedFleet}
 
 
 def load(path: Any, kernel: Any = None, max_bytes: Any = "auto") -> Any:
@@ -28,7 +30,7 @@ def load(path: Any, kernel: Any = None, max_bytes: Any = "auto") -> Any:
 
     Returns
     -------
-    estimator or Fleet
+    estimator, Fleet or KeyedFleet
 
     Examples
     --------
@@ -51,6 +53,7 @@ def load_with_header(
     header, arrays = from_bytes(content)
     limit = most_bytes(max_bytes, content)
     with strange_headers(str(path)):
-        if header["class"] == "Fleet":
-            return Fleet.rebuild(header, arrays, limit), header
+        fleet = _FLEETS.get(header["class"])
+        if fleet is not None:
+            return fleet.rebuild(header, arrays, limit), header
         return rebuild(header, arrays, kernel, limit), header

@@ -186,6 +186,11 @@ class Machine(Learner):
         return self.store.is_sparse
 
     @property
+    def keeps_few_outputs(self) -> bool:
+        """Whether a point keeps only the coefficients that its row touched."""
+        return keeps_nonzeros(self._most_touched, self.n_outputs)
+
+    @property
     def learns_from_streams(self) -> bool:
         """Whether it learns from a stream."""
         return bool(self.parts.update.in_streams(self.parts.budget))
