@@ -6,6 +6,7 @@ here knows a part by its class.
 
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from kernelstream import losses
@@ -17,6 +18,7 @@ from kernelstream.margins import as_margin
 from kernelstream.parts import Choice, Unused, make, number, one_of
 from kernelstream.scalings import as_scaling
 from kernelstream.step_sizes import as_step_size
+from kernelstream.stores import as_device
 from kernelstream.updates import as_update
 
 __all__ = [
@@ -52,7 +54,7 @@ def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
                 "model would depend on how the stream is cut into blocks. Give a number, or "
                 "'auto' for 1 / n_features."
             )
-        variance = X.power(2).mean() - X.mean() ** 2 if sparse.issparse(X) else X.var()
+        variance = X.power(2).mean() - X.mean() ** 2 if sparse.issparse(X) else np.var(X)
         gamma = 1.0 / (n_features * variance) if variance > 0 else 1.0
     chosen = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
     changed = {k: v for k, v in chosen.items() if v != _KERNEL_DEFAULTS[k]}
@@ -110,8 +112,11 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
         given=model.get_params(deep=False),
     )
     target_scaling = as_scaling(getattr(model, "target_scaling", None), "target_scaling")
+    device = as_device(model.device)
     for chosen in (margin, update, budget, kernel, step_size, choice.scaling, target_scaling):
         chosen.check_with(choice)
+    if device is not None:
+        device.check_with(choice)
     _check_predictor(model, choice)
     return Parts(
         kernel=kernel,
@@ -127,6 +132,7 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
         averaged=model.predictor == "averaged",
         scaling=choice.scaling,
         target_scaling=target_scaling,
+        device=device,
     )
 
 

@@ -17,7 +17,7 @@ from kernelstream.kernels import Kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, slots_of
 from kernelstream.parts import integer_at_least, one_of
-from kernelstream.stores import STAGED_ROWS
+from kernelstream.stores import STAGED_ROWS, as_device
 
 __all__ = [
     "Saveable",
@@ -113,19 +113,22 @@ class Saveable(StreamEstimator):
 
 
 def from_bytes(
-    content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file"
-) -> Any:
+    content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file",
+    device: Any = None,
+) -> Any:  # fmt: skip
     """A model from the bytes that `save` would write."""
-    return with_header(content, kernel, max_bytes, name)[0]
+    return with_header(content, kernel, max_bytes, name, device)[0]
 
 
 def with_header(
-    content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file"
-) -> tuple[Any, dict[str, Any]]:
+    content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file",
+    device: Any = None,
+) -> tuple[Any, dict[str, Any]]:  # fmt: skip
     """A model, and the header it came with, which may hold more than the model."""
     header, arrays = read_bytes(content)
+    chosen = as_device(device)
     with strange_headers(name):
-        return rebuild(header, arrays, kernel, most_bytes(max_bytes, content)), header
+        return rebuild(header, arrays, kernel, most_bytes(max_bytes, content), chosen), header
 
 
 def most_bytes(max_bytes: Any, content: bytes) -> int | None:
@@ -139,13 +142,16 @@ def most_bytes(max_bytes: Any, content: bytes) -> int | None:
 
 
 def rebuild(
-    header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any, max_bytes: int | None
-) -> Any:
-    """The model of a file's header and arrays, checked down to every number."""
+    header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any, max_bytes: int | None,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """The model of a file's header and arrays, checked down to every number; on a device."""
     cls = SAVEABLE.get(header["class"])
     if cls is None:
         raise FileError(f"the file holds a {header['class']!r}, which is unknown here.")
     model = cls(**{k: from_json(v, arrays, kernel) for k, v in header["params"].items()})
+    if device is not None:
+        model.set_params(device=device)
     labels = labels_from_header(header, model.structure(), max_bytes)
     single_output, wanted = True, 1
     if (header["labels"] is None) == issubclass(cls, ClassifierMixin):
