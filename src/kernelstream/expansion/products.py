@@ -33,9 +33,7 @@ def raw_of_all(coef: np.ndarray, scale: np.ndarray, block: Any, memory: Any) -> 
     scale = scale[:n_functions].copy()
     scale[scale == 0.0] = 1.0  # where q is zero every b is, see `Expansion`
     scaled = memory.lend("scaled", (n_functions, n_outputs, n), block.dtype)
-    np.multiply(
-        coef[:, :, :n].transpose(1, 0, 2), scale[:, None, None], out=scaled, casting="same_kind"
-    )
+    _scale(coef, scale, scaled)
     products = block.T @ scaled.reshape(n_functions * n_outputs, n).T
     for s in range(n_functions):
         own = products[:, s * n_outputs : (s + 1) * n_outputs]
@@ -86,6 +84,15 @@ def _write_product(lines: np.ndarray, block: np.ndarray, out: np.ndarray) -> Non
         np.matmul(lines, block[:, 0], out=out[0])
     else:
         np.matmul(block.T, lines.T, out=out)
+
+
+@compiled
+def _scale(coef, scale, scaled):
+    """Coefficients at their true size, function by function, in another precision."""
+    for s in range(scaled.shape[0]):
+        for k in range(scaled.shape[1]):
+            for j in range(scaled.shape[2]):
+                scaled[s, k, j] = coef[k, s, j] * scale[s]
 
 
 @compiled

@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from kernelstream.compiled import as_argument, entry_point
 from kernelstream.expansion import AllChanges, scoring
@@ -137,9 +136,7 @@ class Machine(Learner):
         )
         declared = self._declared[keeps_nonzeros(self._most_touched, n_outputs)]
         sizes = sizes_of(self._most_touched, n_outputs, n_slots, n_features)
-        kind = store_class(
-            parts.budget.is_folded, parts.kernel.feature_store, sparse, parts.device
-        )
+        kind = store_class(parts.budget.is_folded, parts.kernel.feature_store, sparse, parts.device)
         needed = n_bytes(declared, sizes) + kind.n_bytes(parts.kernel, n_slots, n_features, dtype)
         refuse_beyond(max_bytes, needed, "the model")
         self.state: State = allocate(declared, sizes)

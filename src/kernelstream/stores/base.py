@@ -12,8 +12,8 @@ from kernelstream.expansion import NothingPending
 from kernelstream.kernels import Kernel
 
 __all__ = [
-    "NOTHING_PENDING", "STAGED_ROWS", "Memory", "OnHost", "Slots", "Store", "Values", "as_sparse_rows",
-    "write_row",
+    "NOTHING_PENDING", "STAGED_ROWS", "Memory", "OnHost", "Slots", "Store", "Values",
+    "as_sparse_rows", "write_row",
 ]  # fmt: skip
 
 # Rows that are being learned stand behind the points for a moment, so that one matrix product gives
@@ -180,7 +180,7 @@ class Slots(OnHost):
         return self.rows.shape[1]
 
     @property
-    def dtype(self) -> np.dtype:  # type: ignore[override]
+    def dtype(self) -> np.dtype:
         """The precision of rows and kernel values."""
         return self.rows.dtype
 

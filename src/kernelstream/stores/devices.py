@@ -198,8 +198,8 @@ class Device(Part):
 
     Examples
     --------
-    >>> from kernelstream.stores import Device
-    >>> Device("cuda", dtype="float64")
+    >>> import kernelstream as ks
+    >>> ks.Device("cuda", dtype="float64")
     Device(dtype='float64', library=None, name='cuda')
     """
 
