@@ -296,3 +296,34 @@ def test_what_does_not_go_with_a_device_is_refused(monkeypatch):
     monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"install kernelstream\[gpu\] and PyTorch or CuPy"):
         ks.KernelClassifier(device="cuda").fit(X, y)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_members_of_a_committee_that_gain_use_the_device(tmp_path):
+    X, y = digits(120)
+    members = {"large": ks.KernelClassifier(budget=2000), "small": "svmd", "linear": "linear-pa"}
+    host = ks.Committee(members, "classifier").partial_fit(X, y)
+    model = ks.Committee(members, "classifier", device=Device("cpu", library="array_api_strict"))
+    model.partial_fit(X, y)
+    assert [member.dtype for member in model.machine_.members] == ["f4", "f8", "f8"]
+    expected = host.predict_proba(X)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-3, atol=1e-4)
+    model.save(tmp_path / "committee.ks")
+    for where in (None, HOSTED):
+        again = ks.load(tmp_path / "committee.ks", device=where)
+        assert again.device == where
+        np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-5)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_a_checkpoint_goes_on_where_it_is_told_to(tmp_path):
+    X, y = digits(120)
+    model = ks.KernelClassifier(budget=30, device=STRICT).partial_fit(X[:60], y[:60])
+    with ks.Checkpointer(tmp_path, every_rows=10) as checkpoints:
+        checkpoints.step(model, 60)
+    for where in (None, STRICT):
+        again, position = ks.Checkpointer(tmp_path, every_rows=10).resume(device=where)
+        assert (again.device, position) == (where, 60)
+        again.partial_fit(X[60:], y[60:])
+        expected = ks.KernelClassifier(budget=30).partial_fit(X, y).dual_coef_
+        np.testing.assert_allclose(again.dual_coef_, expected, rtol=1e-9, atol=1e-9)

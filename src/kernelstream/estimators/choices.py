@@ -22,12 +22,13 @@ from kernelstream.stores import as_device
 from kernelstream.updates import as_update
 
 __all__ = [
-    "DEFAULT_SIZE", "budget_of", "kernel_of", "learns_from_streams", "may_fold", "parts_of",
-    "refuse_unused", "solver_of",
+    "DEFAULT_SIZE", "budget_of", "gains_from_device", "kernel_of", "learns_from_streams",
+    "may_fold", "parts_of", "refuse_unused", "solver_of",
 ]  # fmt: skip
 
 _DEFAULT_REGULARIZATION = 1e-6
 DEFAULT_SIZE = 512  # points, where budget="auto" means points
+_MANY_POINTS = 1024  # from which on a device pays, measured: docs/gpu.md
 _KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
 # Of RBF kernels between rows of unit length. Measured (docs/learners.md): functions that divide
 # classes need to turn more sharply than those of regression.
@@ -236,6 +237,15 @@ def _refuse_unused_by_kernel(model: Any) -> None:
 def solver_of(model: Any) -> str | None:
     """The solver by which `fit` revisits rows, if the model's update has one."""
     return as_update(model.update).solver(budget_of(model))
+
+
+def gains_from_device(model: Any) -> bool:
+    """Whether a model of these parameters keeps so many dense points that a device pays."""
+    budget = budget_of(model)
+    if budget.is_folded or solver_of(model) is not None:
+        return False
+    limit = budget.limit()
+    return limit is None or limit >= _MANY_POINTS
 
 
 def learns_from_streams(model: Any) -> bool:
