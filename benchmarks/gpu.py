@@ -41,11 +41,23 @@ def new_model(n_rows, budget, device=None, **params):
     )  # fmt: skip
 
 
-def timed_pass(X, y, budget, device=None, repeat=3):
+def narrow(n_rows):
+    """Overlapping classes of rows with 20 features."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 5, n_rows)
+    X = 0.6 * random.normal(size=(5, 20))[y] + random.normal(size=(n_rows, 20))
+    return X.astype(np.float32), y
+
+
+def small_model(n_rows, budget, device=None):
+    return ks.KernelClassifier(gamma=0.05, budget=budget, device=device)
+
+
+def timed_pass(X, y, budget, device=None, repeat=3, make=new_model):
     """The model after a pass, and the shortest and the median time of `repeat` passes."""
     classes, times = np.unique(y), []
     for _ in range(repeat):
-        model = new_model(len(X), budget, device)
+        model = make(len(X), budget, device)
         start = time.perf_counter()
         model.partial_fit(X, y, classes)
         if device is not None:
@@ -101,12 +113,14 @@ def agreement(X, y, device):
 
 
 def crossover(X, y, device):
-    on_device = device.open().to_device(X, np.dtype("float32"))
-    report("points: seconds on the device, on the host, and how many times faster")
-    for budget in (256, 512, 1024, 2048, 4096, 8192, 16384):
-        _, there, _ = timed_pass(on_device, y, budget, device, repeat=2)
-        _, here, _ = timed_pass(X, y, budget, None, repeat=2)
-        report(f"  {budget}", f"{there:.3f}", f"{here:.3f}", f"{here / there:.1f}")
+    """From how many points on the device is faster, with long rows and with short ones."""
+    for (rows, labels), make in (((X, y), new_model), (narrow(len(X)), small_model)):
+        on_device = device.open().to_device(rows, np.dtype("float32"))
+        report(f"{rows.shape[1]} features: seconds on the device, on the host, times faster")
+        for budget in (256, 512, 1024, 2048, 4096, 8192, 16384):
+            _, there, _ = timed_pass(on_device, labels, budget, device, 2, make)
+            _, here, _ = timed_pass(rows, labels, budget, None, 2, make)
+            report(f"  {budget} points", f"{there:.3f}", f"{here:.3f}", f"{here / there:.1f}")
 
 
 def profile(X, y, device):
