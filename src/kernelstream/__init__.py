@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kernelstream.loading import load
     from kernelstream.persistence import FileError
     from kernelstream.presets import make
+    from kernelstream.stores import Device
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ _HOME = {
     "BadRow": "learner.rows",
     "Checkpointer": "checkpoints",
     "Committee": "committee",
+    "Device": "stores",
     "FileError": "persistence",
     "Fleet": "fleet",
     "KernelClassifier": "estimators",
@@ -65,6 +67,7 @@ __all__ = [
     "BadRow",
     "Checkpointer",
     "Committee",
+    "Device",
     "FileError",
     "Fleet",
     "KernelClassifier",

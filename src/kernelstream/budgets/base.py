@@ -96,6 +96,13 @@ class Budget(Part):
         """Whether to keep k(points, points), to correct ||f||^2 and <f, v> for dropped points."""
         return False
 
+    def lines_read(self, state: Any, n_points: int, n_rows: int) -> list[slice]:
+        """The points whose kernel values with a tile's rows `make_room` and its action may read.
+
+        Points that can't go while n rows are learned need not be among them.
+        """
+        return [slice(0, n_points)]
+
     def fades(self) -> bool:
         """Whether what a point counts in the competition for its place falls with its age."""
         return False

@@ -192,6 +192,13 @@ class OldestOut(Dropping):
         n_kept = super().n_kept(state, expansion)
         return n_kept - state.n_spare[..., 0] if self.expires else n_kept
 
+    def lines_read(self, state: Any, n_points: int, n_rows: int) -> list[slice]:
+        if self.expires:  # any number of points may go
+            return super().lines_read(state, n_points, n_rows)
+        first, n_rows = int(state.oldest[0]), min(n_rows, n_points)
+        around = max(first + n_rows - int(self.size), 0)  # the ring begins anew
+        return [slice(first, min(first + n_rows, n_points)), slice(0, around)]
+
     def truncation_error(self, state: Any) -> float | None:
         return float(state.lost[0]) if self.expires else None
 

@@ -37,6 +37,9 @@ class AutoClassifier(CommitteeClassifier):
     mixing : mixing part, default=None
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
+    device : str, `Device` or None, default=None
+        As in `Committee`. The members that were chosen for all streams are small, and stay on the
+        host.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
 

@@ -10,12 +10,14 @@ from kernelstream.committee.machine import CommitteeMachine
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
 from kernelstream.estimators import Classifying, Detecting, Regressing, StreamEstimator
 from kernelstream.estimators.base import Rows
+from kernelstream.estimators.choices import gains_from_device
 from kernelstream.estimators.files import described
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.files.bytes import FileError
 from kernelstream.learner.machine import Machine
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.presets import make
+from kernelstream.stores import as_device
 
 __all__ = [
     "Committee", "CommitteeClassifier", "CommitteeDetector", "CommitteeEstimator",
@@ -46,11 +48,12 @@ class CommitteeEstimator(StreamEstimator):
 
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        on_bad_row: Any = "raise",
+        device: Any = None, on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.members = members
         self.mixing = mixing
         self.n_jobs = n_jobs
+        self.device = device
         self.on_bad_row = on_bad_row
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
@@ -79,6 +82,14 @@ class CommitteeEstimator(StreamEstimator):
             found.append(Member(name or usual, made))
         return _with_different_names(found)
 
+    def _placed(self, n_features: int, is_sparse: bool) -> list[Member]:
+        """The members for rows of a kind, those on the device that gain from it."""
+        members, device = self.chosen(n_features, is_sparse), as_device(self.device)
+        for member in members:
+            if device is not None and not is_sparse and gains_from_device(member.model):
+                member.model.set_params(device=device)
+        return members
+
     def member_names(self) -> list[str]:
         """The names of the members."""
         machine = self.machine_
@@ -103,7 +114,7 @@ class CommitteeEstimator(StreamEstimator):
 
     def new_machine(self, rows: Rows, whole_data: bool) -> CommitteeMachine:
         self.skips_bad_rows()  # checks `on_bad_row`
-        members = self.chosen(rows.X.shape[1], sparse.issparse(rows.X))
+        members = self._placed(rows.X.shape[1], sparse.issparse(rows.X))
         machines = [member.model.new_machine(rows, whole_data) for member in members]
         return self._committee(machines, members)
 
@@ -124,7 +135,7 @@ class CommitteeEstimator(StreamEstimator):
     ) -> CommitteeMachine:  # fmt: skip
         """The machine of a file."""
         n_first = integer_at_least("n_first_features", header["n_first_features"], 1)
-        chosen = self.chosen(n_first, bool(header["sparse"]))
+        chosen = self._placed(n_first, bool(header["sparse"]))
         if len(header["members"]) != len(chosen):
             raise FileError(f"the file has {len(header['members'])} members, not {len(chosen)}.")
         shared = {name: array for name, array in arrays.items() if name.startswith("parameter")}
@@ -168,6 +179,9 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
         probabilities.
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
+    device : str, `Device` or None, default=None
+        Where the points of members live that may have a thousand or more, as in `KernelClassifier`;
+        the others stay on the host.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
 
@@ -205,7 +219,7 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
 
     Parameters
     ----------
-    members, mixing, n_jobs, on_bad_row
+    members, mixing, n_jobs, device, on_bad_row
         As in `CommitteeClassifier`. The default mixing is `RidgeStacking`.
 
     Attributes
@@ -233,7 +247,7 @@ class CommitteeDetector(CommitteeEstimator, Detecting):
 
     Parameters
     ----------
-    members, mixing, n_jobs, on_bad_row
+    members, mixing, n_jobs, device, on_bad_row
         As in `CommitteeClassifier`. The default mixing is `HighestMean`.
 
     Attributes

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
+from kernelstream.arrays import on_host
 from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.parts import one_of
 
@@ -66,7 +67,7 @@ class BadRowPolicy:
 
     def _sifted(self, X: Any, y: Any, sample_weight: Any) -> Sifted:
         """The rows that look sound, and fit what was learned."""
-        return Sifted(X, y, sample_weight, self._row_width(), self.target_check())
+        return Sifted(on_host(X), y, sample_weight, self._row_width(), self.target_check())
 
     def _skipped_so_far(self) -> dict[str, int]:
         """How many rows were left out, by reason."""

@@ -9,8 +9,9 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_X_y, validate_data
 
+from kernelstream.arrays import is_elsewhere
 from kernelstream.compiled import as_argument
 from kernelstream.drift import LossWatch
 from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
@@ -21,7 +22,7 @@ from kernelstream.learner.learn import Trail
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
-from kernelstream.stores import as_sparse_rows
+from kernelstream.stores import as_sparse_rows, rows_on
 
 __all__ = ["Block", "Learned", "Rows", "StreamEstimator"]
 
@@ -66,6 +67,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
 
     n_epochs: Any = 1
     random_state: Any = None
+    device: Any = None
 
     # --- what subclasses say ---------------------------------------------------------------------
 
@@ -110,6 +112,8 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         """X (and y) as checked arrays, X as the machine keeps rows once there is one."""
         if self._are_plain(X, y):
             return X if isinstance(y, str) else (X, y)
+        if self.device is not None and is_elsewhere(X):
+            return self._rows_elsewhere(X, y, **options)
         X, y, learned = unmasked(X), unmasked(y), self._learned
         checked = validate_data(
             self, X, y, reset=learned is None, dtype=[np.float64, np.float32], order="C",
@@ -121,6 +125,26 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         elif sparse.issparse(X):
             X = as_sparse_rows(X)
         return X if isinstance(y, str) else (X, checked[1])
+
+    def _rows_elsewhere(self, X: Any, y: Any, **options: Any) -> Any:
+        """X as rows of a device, and y checked; the machine refuses rows that are not finite."""
+        n_features = self._row_width()
+        if X.ndim != 2 or not X.shape[0]:
+            raise ValueError(
+                f"X has the shape {tuple(X.shape)}: give an array of rows and features, and at "
+                "least one row."
+            )
+        if n_features is None:
+            self.n_features_in_ = X.shape[1]
+        elif n_features != X.shape[1]:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {n_features} "
+                "features as input."
+            )
+        rows = rows_on(self.device, X)
+        if isinstance(y, str):
+            return rows
+        return rows, check_X_y(np.zeros((X.shape[0], 1)), y, **options)[1]
 
     def _are_plain(self, X: Any, y: Any) -> bool:
         """Whether these are arrays as the machine takes them, in which nothing is wrong.

@@ -415,6 +415,11 @@ class KernelClassifier(Classifying, KernelEstimator):
         What kernels see of a row. "running", recommended unless rows are scaled already: features
         by the mean and the standard deviation of the rows learned before (`scalings.Running`).
         None: the row as it is.
+    device : str, `Device` or None, default=None
+        Where points live and kernel values are made: "cuda", say, with PyTorch or CuPy
+        (docs/gpu.md). Rows are then learned in float32; ``Device("cuda", dtype="float64")`` asks
+        for float64. X may be an array on that device. It pays from about 1,000 points on. A file
+        does not say where its model was: `load` takes a device. None: on the host.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
         would overflow, a target that is none). "raise": an error, and the whole block is as if it
@@ -501,6 +506,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         random_state: Any = None,
         predictor: str = "last",
         scaling: Any = None,
+        device: Any = None,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -521,6 +527,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         self.random_state = random_state
         self.predictor = predictor
         self.scaling = scaling
+        self.device = device
         self.on_bad_row = on_bad_row
 
     def comparable_targets(self, rows: Rows) -> np.ndarray:

@@ -187,6 +187,8 @@ class NoveltyDetector(Detecting, KernelEstimator):
         `KernelClassifier`; the threshold is then the average of theirs.
     scaling : {"running"}, scaling part or None, default=None
         What kernels see of a row, as in `KernelClassifier`.
+    device : str, `Device` or None, default=None
+        Where points live and kernel values are made, as in `KernelClassifier`.
 
     Attributes
     ----------
@@ -228,6 +230,7 @@ class NoveltyDetector(Detecting, KernelEstimator):
         random_state: Any = None,
         predictor: str = "last",
         scaling: Any = None,
+        device: Any = None,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -246,6 +249,7 @@ class NoveltyDetector(Detecting, KernelEstimator):
         self.random_state = random_state
         self.predictor = predictor
         self.scaling = scaling
+        self.device = device
         self.on_bad_row = on_bad_row
 
     def _threshold(self, machine: Machine) -> float:

@@ -153,6 +153,8 @@ class KernelRegressor(Regressing, KernelEstimator):
         are turned back into units of y by what is known when they are asked for. What the model
         learned before is not changed as the mean and the deviation settle. `margin`, losses,
         `dual_coef_` and `intercept_` are then in units of that deviation. None: y as it is.
+    device : str, `Device` or None, default=None
+        Where points live and kernel values are made, as in `KernelClassifier`.
 
     Attributes
     ----------
@@ -192,6 +194,7 @@ class KernelRegressor(Regressing, KernelEstimator):
         predictor: str = "last",
         scaling: Any = None,
         target_scaling: Any = None,
+        device: Any = None,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -212,6 +215,7 @@ class KernelRegressor(Regressing, KernelEstimator):
         self.predictor = predictor
         self.scaling = scaling
         self.target_scaling = target_scaling
+        self.device = device
         self.on_bad_row = on_bad_row
 
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:

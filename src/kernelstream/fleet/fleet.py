@@ -149,6 +149,11 @@ class Fleet:
                 f"scaling={self._prototype.scaling!r}: the models of a fleet do not renew their "
                 "scales; use scaling='running'."
             )
+        if self._prototype.device is not None:
+            raise ValueError(
+                f"device={self._prototype.device!r}: the models of a fleet are small and learn on "
+                "the host; leave device out."
+            )
         self._n_asked = integer_at_least("n_models", n_models, 0)
         if self._n_asked:  # the models of a file are what they are
             refuse_unused(self._prototype)

@@ -357,7 +357,7 @@ def _close_ranks(machine: "Machine", goes: np.ndarray) -> None:
     # next, and only what is written in this way can be undone.
     end = np.arange(n_left, n)
     slots, rows = np.concatenate([free, end]), np.concatenate([last, end])
-    store.replace(slots, store.rows[rows], store.row_cache[rows])
+    store.replace(slots, *store.at(rows))
     state.expansion.n_points[0] = n_left
 
 
