@@ -5,6 +5,7 @@ predicts, what happened at the rows of a block, what a person can read, and its 
 other than an estimator is served by another class with the same methods.
 """
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,6 +42,8 @@ class ServedEstimator:
     def __init__(self, model: Any):
         self.model = model
         self.task: str = model.task
+        # Rows come here as arrays in the order of the columns: the model need not look for names.
+        self._names = model.__dict__.pop("feature_names_in_", None)
 
     @property
     def is_ready(self) -> bool:
@@ -55,8 +58,7 @@ class ServedEstimator:
     @property
     def columns(self) -> list[str] | None:
         """The names of the features, if it learned them."""
-        names = self.model.__dict__.get("feature_names_in_")
-        return None if names is None else [str(name) for name in names]
+        return None if self._names is None else [str(name) for name in self._names]
 
     @property
     def classes(self) -> list[Any]:
@@ -119,6 +121,18 @@ class ServedEstimator:
             found["weights"] = model.weights_
         return found
 
+    def warm_up(self) -> None:
+        """Compile what is needed to learn and to predict, on a copy that is thrown away."""
+        if self.is_ready:
+            twin = ServedEstimator(copy.deepcopy(self.model))
+            rows = np.zeros((2, twin.model.n_features_in_))
+            twin.learn(rows, [twin.classes[0]] * 2 if twin.classes else [0.0, 0.0])
+            twin.learn(rows[:1], [twin.classes[0]] if twin.classes else [0.0])
+            twin.predict(rows[:1])
+
     def to_bytes(self, header: dict[str, Any]) -> bytes:
         """The content of a file."""
-        return self.model.to_bytes(header)
+        saved = copy.copy(self.model)  # with the same machine
+        if self._names is not None:
+            saved.feature_names_in_ = self._names
+        return saved.to_bytes(header)

@@ -17,6 +17,7 @@ from kernelstream.serve.estimator import Outcome, ServedEstimator
 from kernelstream.serve.limits import Limits
 from kernelstream.serve.log import Block, Log, RecentIds
 from kernelstream.serve.statistics import Statistics
+from kernelstream.waiting import WaitingRoom
 
 __all__ = ["Accepted", "Answer", "Closed", "QueueFull", "ServedModel"]
 
@@ -75,7 +76,7 @@ class _Queue:
             if self._closed:
                 raise Closed(self._closed)
             if self.n_rows + n > self._most_rows and self._waiting:
-                wait = int(self.n_rows / max(rows_per_second, 1.0))
+                wait = int(self.n_rows / rows_per_second) if rows_per_second > 1.0 else 1
                 raise QueueFull(self.n_rows, min(max(wait, 1), 60))
             self._waiting.append(pending)
             self.n_rows += n
@@ -160,8 +161,11 @@ class ServedModel:
         self._log = Log(Path(folder), self._recent_ids)
         self._checkpoint_position = self.position
         self._replay()
+        self.served.warm_up()
         self._queue = _Queue(max(self.limits.queued_rows, self.limits.rows))
         self._admission = threading.Lock()
+        self._room = WaitingRoom(self.limits.waiting_rows)
+        self._entering = threading.Lock()  # the waiting room
         self._width = self.served.n_features
         self._labels = set(self.served.classes)
         self._writer = threading.Thread(target=self._write, name=f"writer of {name}", daemon=True)
@@ -170,13 +174,23 @@ class ServedModel:
     # --- reading ---------------------------------------------------------------------------------
 
     @property
-    def n_waiting(self) -> int:
+    def n_queued(self) -> int:
         """How many rows wait to be learned."""
         return self._queue.n_rows
+
+    @property
+    def n_features(self) -> int | None:
+        """How long a row must be, once that is known."""
+        return self._width
 
     def predict(self, X: np.ndarray) -> list[Any]:
         """What the model predicts, as of the last block that was learned."""
         return self.served.predict(X)
+
+    def wait_for_targets(self, ids: list[str], X: np.ndarray) -> None:
+        """Keep rows that were predicted until their targets come (`learn_targets`)."""
+        with self._entering:
+            self._room.admit(ids, X)
 
     def state(self, history: bool = False) -> dict[str, Any]:
         """Everything that a person can read, as plain data."""
@@ -185,8 +199,8 @@ class ServedModel:
             points = list(self.statistics.history.points)
         found = {
             "name": self.name, **self.served.describe(), "position": self.position,
-            "checkpoint_position": self._checkpoint_position, "n_waiting": self.n_waiting,
-            "failure": self.failure, **summary,
+            "checkpoint_position": self._checkpoint_position, "n_queued": self.n_queued,
+            "n_without_target": len(self._room), "failure": self.failure, **summary,
         }  # fmt: skip
         return found | ({"history": points} if history else {})
 
@@ -233,6 +247,26 @@ class ServedModel:
             future.set_running_or_notify_cancel()  # a caller that goes away changes nothing
         self._queue.put(pending, self.statistics.rows_per_second)
         return pending
+
+    def waiting(self, ids: list[str]) -> tuple[list[int], list[int]]:
+        """Which of these ids are those of rows that wait, and which of rows that were learned."""
+        with self._entering:
+            wait = [i for i, row_id in enumerate(ids) if row_id in self._room]
+        rest = set(range(len(ids))) - set(wait)
+        return wait, [i for i in sorted(rest) if ids[i] in self._recent_ids]
+
+    def learn_targets(self, ids: list[str], targets: list[Any]) -> Any:
+        """Queue rows that waited for their targets, as `submit` does."""
+        with self._entering:
+            X = self._room.rows_of(ids)
+        pending = self.submit(Block(X, targets, list(ids)))
+        pending.logged.add_done_callback(lambda done: self._discharge(ids, done))
+        return pending
+
+    def _discharge(self, ids: list[str], done: "Future[Accepted]") -> None:
+        if done.exception() is None:  # otherwise they go on waiting
+            with self._entering:
+                self._room.discharge(ids)
 
     def _admit(self, block: Block) -> None:
         """Remember what rows in the queue will add to the model; the width must fit."""
