@@ -28,6 +28,7 @@ class Outcome(NamedTuple):
     errors: np.ndarray
     events: np.ndarray  # rows of the block at which the stream had changed
     skipped: list[BadRow]
+    series: dict[str, np.ndarray]  # numbers of the model at each row that was learned
 
 
 class ServedEstimator:
@@ -94,10 +95,16 @@ class ServedEstimator:
             if len(skipped) < len(X):
                 skipped = [BadRow(i, str(error)) for i in range(len(X))]
             nothing = np.zeros(0, dtype=np.int64)
-            return Outcome(nothing, [], np.zeros(0), nothing, skipped)
+            return Outcome(nothing, [], np.zeros(0), nothing, skipped, {})
         finally:
             model.on_bad_row = before
-        return Outcome(done.rows, done.predictions.tolist(), done.errors, done.events, skipped)
+        series = {
+            "step_size": done.step_sizes, "drift_score": done.drift_scores,
+            "n_support": done.n_support,
+        }  # fmt: skip
+        series = {name: values for name, values in series.items() if f"{name}_" in model.readable}
+        said = done.predictions.tolist()
+        return Outcome(done.rows, said, done.errors, done.events, skipped, series)
 
     def describe(self) -> dict[str, Any]:
         """The state that a person can read."""

@@ -289,7 +289,7 @@ class ServedModel:
         self.version += 1
 
     def close(self) -> None:
-        """Learn what waits, save a checkpoint and let the folder go."""
+        """Learn what waits, save a checkpoint and let the folder go; a second call does nothing."""
         self._queue.close("the service is stopping: send the rows again when it is back.")
         self._writer.join()
         if self.failure is None and self.position > self._checkpoint_position:

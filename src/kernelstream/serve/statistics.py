@@ -216,14 +216,13 @@ class Statistics:
         self.recent.extend(errors)
         self.n_events += len(outcome.events)
         self.events.extend(position + int(row) + 1 for row in outcome.events)
-        means = {"error": errors}
+        means = {"error": errors, **{k: v.tolist() for k, v in outcome.series.items()}}
         if targets is not None and self.baselines:
             known = [targets[row] for row in outcome.rows.tolist()]
             for name, baseline in self.baselines.items():
                 means[name] = baseline.errors(known)
                 self.baseline_sums[name] += sum(means[name])
-        drawn = {name: value for name, value in numbers.items() if name != "n_seen"}
-        self.history.add(means, drawn)
+        self.history.add(means, {name: numbers[name] for name in ("weights",) if name in numbers})
         now = time.monotonic()
         self._pace.append((now, self.n_learned))
         while len(self._pace) > 2 and self._pace[1][0] < now - _SECONDS:
