@@ -11,7 +11,7 @@ import httpx
 __all__ = ["Client", "Learned", "Predicted", "ServiceError"]
 
 _AGAIN = {429, 502, 503, 504}  # answers after which a request is sent again
-_LONGEST_WAIT = 30.0
+_LONGEST_WAIT = 5.0  # seconds
 
 
 class ServiceError(Exception):

@@ -1,5 +1,6 @@
 """The service as a process: uvicorn around the application, with a graceful stop."""
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -50,7 +51,8 @@ class Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Ctrl-C, or a signal to stop."""
         self.service.is_stopping = True
-        super().handle_exit(sig, frame)
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True  # and the signal is not raised again: this is an orderly end
 
 
 def read_token(path: Path) -> str:
