@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelstream.compiled import as_argument, compiled
+
 __all__ = ["LossWatch"]
 
 _SHARES = (0.1, 0.3, 0.8)  # small shares detect small changes, large shares sudden ones
@@ -25,6 +27,26 @@ _WEALTH = 10_000.0  # an event is when the mean wealth of the bets reaches this
 _WINDOW = 300  # rows over which the mean loss is taken
 _LARGEST = 100.0  # a loss counts as at most this times the mean: one row alone is no event
 _FIRST = 200  # rows without bets, at the beginning and after an event, to estimate the mean
+
+
+@compiled
+def bet(losses, n_rows, mean, shares, wealth, events):
+    """Bet on the losses in order; answers the new state, and how many events there were."""
+    n_events = 0
+    for i in range(losses.shape[0]):
+        if n_rows >= _FIRST and mean > 0.0:
+            gain, total = min(losses[i] / mean, _LARGEST) - 1.0, 0.0
+            for k in range(shares.shape[0]):
+                wealth[k] = max(1.0, wealth[k] * (1.0 + shares[k] * gain))
+                total += wealth[k]
+            if total >= _WEALTH * shares.shape[0]:
+                events[n_events] = i
+                n_events += 1
+                n_rows, mean = 0, 0.0
+                wealth[:] = 1.0
+        n_rows += 1
+        mean += (losses[i] - mean) / min(0.5 * (n_rows + 1), _WINDOW)
+    return n_rows, mean, n_events
 
 
 class LossWatch(NamedTuple):
@@ -60,21 +82,11 @@ class LossWatch(NamedTuple):
         events : ndarray of int
             The positions of the events in `losses`.
         """
-        n_rows, mean, wealth = self
-        events = []
-        for i, loss in enumerate(losses.tolist()):
-            if n_rows >= _FIRST and mean > 0.0:
-                gain = min(loss / mean, _LARGEST) - 1.0
-                wealth = tuple(
-                    max(1.0, w * (1.0 + share * gain))
-                    for w, share in zip(wealth, _SHARES, strict=True)
-                )
-                if sum(wealth) >= _WEALTH * len(_SHARES):
-                    events.append(i)
-                    n_rows, mean, wealth = LossWatch()
-            n_rows += 1
-            mean += (loss - mean) / min(0.5 * (n_rows + 1), _WINDOW)
-        return LossWatch(n_rows, mean, wealth), np.array(events, dtype=np.int64)
+        wealth, events = np.array(self.wealth), np.zeros(len(losses), np.int64)
+        n_rows, mean, n_events = bet(
+            as_argument(losses), self.n_rows, self.mean_loss, np.array(_SHARES), wealth, events
+        )
+        return LossWatch(n_rows, mean, tuple(wealth.tolist())), events[:n_events]
 
     @classmethod
     def from_json(cls, saved: Any) -> "LossWatch":
