@@ -64,6 +64,7 @@ def _renew_targets(machine: "Machine") -> None:
     values *= unit / new_unit
     values += (zero - new_zero) / new_unit
     dual.squared[0] *= (unit / new_unit) ** 2
+    dual.bar[0] *= (unit / new_unit) ** 2
     machine.changes().mark_all()
     second_order.settle(machine)
 

@@ -34,6 +34,7 @@ class NewtonState(NamedTuple):
     covariance: Any  # (points, points): (C A^T A + c K^-1)^-1
     squared: Any  # the sum of squared errors, each over its variance, of the mean output
     counted: Any  # and of how many rows
+    bar: Any  # what the cheapest point of a full dictionary costs
 
 
 class GradientState(NamedTuple):
@@ -225,8 +226,9 @@ class Dual(Update):
 
     Where `Independent` has a size, "newton" prunes the dictionary down to it after every 64th row:
     the points go whose loss costs least of what is being minimised, and f is fitted anew to all
-    rows on those that stay. Up to then there may be 64 more. "gradient" projects a row for which
-    there is no place.
+    rows on those that stay. Up to then there may be 64 more: rows that lower the minimum by at
+    least a quarter of what the cheapest point did, times `worth`; others would not stay anyway.
+    "gradient" projects a row for which there is no place.
 
     It fits squared errors, whatever the `loss` is called; margin, nu and step size have nothing to
     say, nor do C and the regularization along the gradient. Parameters that would change nothing
@@ -361,7 +363,9 @@ class Dual(Update):
         lines, square = Field(("outputs", "points"), 0.0), Field(("points", "points"), 0.0)
         if self.direction == "newton":
             sums = Field((), 0.0, least=0.0, largest=LARGEST_SQUARE, later=True)
-            return NewtonState(values=lines, covariance=square, squared=sums, counted=sums)
+            return NewtonState(
+                values=lines, covariance=square, squared=sums, counted=sums, bar=sums
+            )
         return GradientState(
             values=lines, covariance=square, products=square, moments=lines,
             ones=Field(("points",), 0.0), star=lines._replace(later=True),
