@@ -48,6 +48,7 @@ from kernelstream.learner.scaled import (
     targets_in_order,
     unscaled_scores,
 )
+from kernelstream.learner.single_row import RowPath, has_row_path
 from kernelstream.learner.state import (
     State,
     allocate,
@@ -354,6 +355,9 @@ class Machine(Learner):
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row: `learn` without what only longer blocks need."""
+        path = self._row_path()
+        if path is not None and path.learn(X, y):
+            return
         problem = extreme_target(y)
         if problem is not None:
             raise BadRow(0, problem)
@@ -376,12 +380,24 @@ class Machine(Learner):
         Then nothing can interrupt it half way: there is room for the row, the code is compiled, and
         the loop itself writes the row.
         """
-        room = self.n_points < self.n_slots or self.limit is not None
+        room = self.limit is not None or self.n_points < self.n_slots
+        if room and self.scratch.get("row path") is not None:
+            return True
         is_ready = "learn" in self.scratch and self.store.writes_in_loop
         is_scaled = self.parts.scaling.is_scaled or self.parts.target_scaling.is_scaled
         is_due = self.parts.update.tile_rows(self.n_seen) == 1  # something, after this row
         changes_more = is_scaled or is_due or self.parts.update.finishes
         return room and is_ready and not changes_more
+
+    def _row_path(self) -> RowPath | None:
+        """The short way for single rows, where there is one."""
+        path = self.scratch.get("row path", self)
+        if path is None:
+            return None
+        if path is self or not path.serves(self):
+            path = RowPath(self) if has_row_path(self) else None
+            self.scratch["row path"] = path
+        return path
 
     def fit(self, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any) -> tuple[int, float]:
         """Fit a machine that has learned nothing by a solver that revisits its rows.
@@ -583,6 +599,10 @@ class Machine(Learner):
 
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""
+        path = self._row_path()
+        scores = None if path is None else path.scores(X)
+        if scores is not None:
+            return scores
         X = scaled(self, X)
         basis = self.store.basis(self.n_points, X, self._checked_row(X))
         scores = scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]

@@ -128,6 +128,10 @@ class Store(Protocol):
         """A copy of the rows of the first n points."""
         ...
 
+    def points_in_memory(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The slots and their row cache, where points are dense rows in memory."""
+        ...
+
     def restore(self, rows: Any, row_cache: np.ndarray) -> None:
         """Take rows as the first points."""
         ...
@@ -158,6 +162,10 @@ class OnHost:
     def row_cache_of(self, X: Any) -> np.ndarray:
         """The kernel's row cache of rows."""
         return self.kernel.row_cache(X)
+
+    def points_in_memory(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The slots and their row cache, where points are dense rows in memory."""
+        return None
 
 
 class Slots(OnHost):

@@ -85,6 +85,10 @@ class DenseStore(Slots):
         """A copy of the rows of the first n points."""
         return self.rows[:n_points].copy()
 
+    def points_in_memory(self) -> tuple[np.ndarray, np.ndarray]:
+        """The slots and their row cache."""
+        return self.rows, self.row_cache
+
     def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
         """What is stored of the first n points, as arrays by name."""
         return {"row_cache": self.row_cache[:n_points], "points": self.stored(n_points)}

@@ -173,6 +173,9 @@ class DeviceStore:
         self._open(device.open())
         self._allocate(n_slots, n_features)
 
+    def points_in_memory(self) -> None:
+        """None: points are on the device."""
+
     def _open(self, library: Library) -> None:
         self.library = library
         self.memory = HostMemory(library)

@@ -1,0 +1,186 @@
+"""A row by itself, in two calls of compiled code: what `Machine.learn` does with a tile of one row.
+
+All that these calls are given but the row itself stays the same from row to row, so that it is made
+once, and checked once. The first call makes kernel values and raw scores and changes nothing; the
+second one is the loop.
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernelstream.compiled import compiled, entry_point, helper
+from kernelstream.expansion import Tile
+from kernelstream.learner.learn import learn_tile, new_trail
+from kernelstream.learner.rows import LARGEST_TARGET, largest_kernel
+from kernelstream.stores import NOTHING_PENDING
+
+if TYPE_CHECKING:
+    from kernelstream.learner.machine import Machine
+
+__all__ = ["RowPath", "has_row_path"]
+
+
+def has_row_path(machine: "Machine") -> bool:
+    """Whether rows of a machine can be learned and scored so."""
+    parts, kernel = machine.parts, machine.kernel
+    is_scaled = parts.scaling.is_scaled or parts.target_scaling.is_scaled
+    return (
+        machine.store.points_in_memory() is not None
+        and parts.loop == "expansion"
+        and not is_scaled
+        and kernel.from_products
+        and kernel.is_bounded_by_cache
+    )
+
+
+class RowPath:
+    """Memory and arguments for single rows, of use as long as the machine's arrays are the same."""
+
+    def __init__(self, machine: "Machine") -> None:
+        points = machine.store.points_in_memory()
+        assert points is not None
+        self.rows, self.row_cache = points
+        self.state, self.changes = machine.state, machine.changes()
+        self.n_points = self.state.expansion.n_points
+        self.has_limit = machine.limit is not None
+        self.store: Any = machine.store  # of dense points
+        self.model = machine.model
+        dtype, n_outputs = machine.dtype, machine.n_outputs
+        self.kernel = machine.kernel.to_rule(dtype)
+        self.largest = _largest_norm2(machine)
+        self.X, self.x = np.zeros((1, machine.n_features), dtype), np.zeros(1, dtype)
+        self.y, self.weight = np.zeros(1), np.ones(1)
+        self.trail, self.work = new_trail(1, 0), machine.work()
+        self.raw = np.zeros((self.state.expansion.coef.shape[1], 1, n_outputs))
+        self.memory = np.zeros(machine.n_slots + 1, dtype)
+        self.writer: Any = None
+        self.tile: Tile | None = None
+        self._make = entry_point(_make_row, *self._given())
+        self._score = entry_point(_score_row, *self._scored(self.X, *self._room_for_scores()))
+        self._learn: Any = None
+
+    def serves(self, machine: "Machine") -> bool:
+        """Whether these are still the arrays of a machine."""
+        return (
+            machine.state is self.state
+            and machine.store.rows is self.rows
+            and machine.changes() is self.changes
+        )
+
+    def learn(self, X: np.ndarray, y: float) -> bool:
+        """Learn a row; False: nothing has changed, and the longer way says why, or learns it."""
+        n = int(self.n_points[0])
+        has_room = n < len(self.memory) - 1 or self.has_limit
+        if not has_room or self.store.journal is not None or not abs(y) <= LARGEST_TARGET:
+            return False
+        self.X[0] = X[0]
+        if not self._make(*self._given()):
+            return False
+        self.y[0] = y
+        if self.tile is None or self.tile.n_points != n:
+            self._renew_tile(n)
+        arguments = (self.model, self.state, self.tile, self.trail, self.work, self.writer)
+        if self._learn is None:
+            self._learn = entry_point(learn_tile, *arguments)
+        return bool(self._learn(*arguments))
+
+    def scores(self, X: np.ndarray) -> np.ndarray | None:
+        """The scores of a row; None: the longer way has to be gone. Threads may come at once."""
+        column, out = self._room_for_scores()
+        return out[0, 0] if self._score(*self._scored(X, column, out)) else None
+
+    def _renew_tile(self, n: int) -> None:
+        k = self.memory[: n + 1].reshape(-1, 1)
+        self.tile = Tile(
+            k, n, self.raw, self.y, self.weight, self.state.gram, self.changes, NOTHING_PENDING
+        )
+        if self.writer is None:
+            self.writer = self.store.writer(self.X, self.x, None)
+
+    def _given(self) -> tuple[Any, ...]:
+        return (
+            self.kernel, self.rows, self.row_cache, self.state.expansion, self.X, self.x,
+            self.largest, self.memory, self.raw,
+        )  # fmt: skip
+
+    def _scored(self, X: np.ndarray, column: np.ndarray, out: np.ndarray) -> tuple[Any, ...]:
+        return (
+            self.kernel, self.rows, self.row_cache, self.state.expansion, self.state.intercept.b, X,
+            self.largest, column, out,
+        )  # fmt: skip
+
+    def _room_for_scores(self) -> tuple[np.ndarray, np.ndarray]:
+        return (
+            np.empty(self.n_points[0], self.memory.dtype), np.empty((1, 1, self.raw.shape[2])),
+        )  # fmt: skip
+
+
+def _largest_norm2(machine: "Machine") -> float:
+    """A squared norm up to which rows need no special care; beyond, the longer way decides."""
+    kernel, dtype = machine.kernel, machine.dtype
+    for exponent in range(30, -30, -1):
+        norm2 = np.array([10.0**exponent], dtype)
+        is_small = kernel.magnitude(norm2)[0] <= largest_kernel(dtype)
+        if is_small and not kernel.loses_digits(norm2, dtype):
+            return float(norm2[0])
+    return 0.0
+
+
+@partial(compiled, any_order=True)
+def _products(rows, n, x, out):
+    """Inner products of the first n rows with x."""
+    for i in range(n):
+        total = x[0] * rows[i, 0]
+        for j in range(1, x.shape[0]):
+            total += x[j] * rows[i, j]
+        out[i] = total
+
+
+@partial(compiled, any_order=True)
+def _norm2(x):
+    total = x[0] * x[0]
+    for j in range(1, x.shape[0]):
+        total += x[j] * x[j]
+    return total
+
+
+@partial(compiled, any_order=True)
+def _raw_scores(expansion, n, column, raw):
+    """Raw scores of a row, of as many functions as `raw` has lines for."""
+    for function in range(raw.shape[0]):
+        expansion.outputs.write_raw(expansion.coef, function, n, column, raw)
+
+
+@helper
+def _write_kernel_values(kernel, rows, row_cache, n, x, norm2, out):
+    _products(rows, n, x, out)
+    for i in range(n):
+        out[i] = kernel.of_products(out[i], row_cache[i], norm2)
+
+
+@partial(compiled, fused=True)
+def _make_row(kernel, rows, row_cache, expansion, X, x, largest, column, raw):
+    """Kernel values and raw scores of a row; whether it is small enough for this way."""
+    norm2, n = _norm2(X[0]), expansion.n_points[0]
+    if not norm2 <= largest:  # NaN is not either
+        return False
+    x[0] = norm2
+    _write_kernel_values(kernel, rows, row_cache, n, X[0], x[0], column)
+    column[n] = kernel.of_products(x[0], x[0], x[0])
+    _raw_scores(expansion, n, column, raw)
+    return True
+
+
+@partial(compiled, fused=True)
+def _score_row(kernel, rows, row_cache, expansion, b, X, largest, column, out):
+    """The scores of a row; whether it is small enough for this way."""
+    norm2, n = _norm2(X[0]), expansion.n_points[0]
+    if not norm2 <= largest:
+        return False
+    _write_kernel_values(kernel, rows, row_cache, n, X[0], norm2, column)
+    _raw_scores(expansion, n, column, out)
+    for k in range(b.shape[0]):
+        out[0, 0, k] = b[k] + expansion.scale[0] * out[0, 0, k]
+    return True

@@ -1,0 +1,133 @@
+"""A row by itself takes a shorter way, which gives what the longer one gives."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kernelstream as ks
+from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbounded
+from kernelstream.kernels import RBF, Bias, Laplacian, Linear, Polynomial
+
+
+def rows(n=120, d=4, n_classes=3, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, d))
+    return X, (np.abs(X[:, 0] + X[:, 1]) * n_classes).astype(int) % n_classes
+
+
+def by_the_longer_way(monkeypatch):
+    monkeypatch.setattr("kernelstream.learner.machine.has_row_path", lambda machine: False)
+
+
+KERNELS = [RBF(0.5), Polynomial(degree=3, gamma=0.2), Linear(), Bias() + 0.5 * Linear() + RBF(0.3)]
+BUDGETS = [OldestOut(20), OldestOut(20, exact=True), SmallestOut(20), LeastLoss(20), Unbounded()]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.sampled_from(KERNELS), st.sampled_from(BUDGETS), st.sampled_from([np.float64, np.float32]),
+    st.integers(2, 4), st.integers(0, 9),
+)  # fmt: skip
+def test_both_ways_agree(without_compiler_here, kernel, budget, dtype, n_classes, seed):
+    X, y = rows(60, n_classes=n_classes, seed=seed)
+    X = X.astype(dtype)
+    models = []
+    for shorter in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not shorter:
+                by_the_longer_way(patch)
+            model = ks.KernelClassifier(kernel, budget=budget, regularization=1e-3)
+            model.partial_fit(X[:5], y[:5], classes=np.arange(n_classes))
+            said = []
+            for x, label in zip(X[5:], y[5:], strict=True):
+                said.append(model.learn_one(x, label).predict_one(x))
+            models.append((model, said))
+    (one, said), (other, expected) = models
+    assert one.machine_.scratch["row path"] is not None
+    assert other.machine_.scratch["row path"] is None
+    tolerance = 1e-9 if dtype == np.float64 else 2e-3
+    np.testing.assert_allclose(
+        one.decision_function(X), other.decision_function(X), rtol=tolerance, atol=tolerance
+    )
+    if dtype == np.float64:
+        assert said == expected
+
+
+@pytest.fixture(scope="module")
+def without_compiler_here():
+    """As `without_compiler`, for all examples of a property."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("machine", "single_row"):
+            patch.setattr(
+                f"kernelstream.learner.{module}.entry_point", lambda function, *_: function.py_func
+            )
+        yield
+
+
+def test_compiled_it_agrees_too():
+    X, y = rows(300)
+    one = ks.KernelClassifier(budget=30).partial_fit(X[:5], y[:5], classes=[0, 1, 2])
+    block = ks.KernelClassifier(budget=30).partial_fit(X, y, classes=[0, 1, 2])
+    for x, label in zip(X[5:], y[5:], strict=True):
+        one.learn_one(x, label)
+    np.testing.assert_allclose(one.decision_function(X), block.decision_function(X), rtol=1e-9)
+    single = [one.predict_one(x) for x in X]
+    assert single == one.predict(X).tolist()
+
+
+def test_rows_far_from_zero_take_the_longer_way():
+    X, y = rows(80)
+    X += 1e5  # where |p|^2 + |x|^2 - 2 <p, x> has lost all digits
+    one = ks.KernelClassifier(RBF(0.5), budget=30).partial_fit(X[:5], y[:5], classes=[0, 1, 2])
+    block = ks.KernelClassifier(RBF(0.5), budget=30).partial_fit(X, y, classes=[0, 1, 2])
+    for x, label in zip(X[5:], y[5:], strict=True):
+        one.learn_one(x, label)
+    assert one.machine_.scratch["row path"].largest < 1e5**2
+    np.testing.assert_allclose(one.decision_function(X), block.decision_function(X), rtol=1e-9)
+    assert [one.predict_one(x) for x in X] == one.predict(X).tolist()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+def test_a_bad_row_is_refused_and_changes_nothing(bad):
+    X, y = rows(40)
+    model = ks.KernelClassifier(budget=30).partial_fit(X, y)
+    model.learn_one(X[0], y[0])
+    before = model.to_bytes()
+    x = X[1].copy()
+    x[2] = bad
+    with pytest.raises(ValueError, match=r"row 0|finite|large"):
+        model.learn_one(x, y[1])
+    with pytest.raises(ValueError, match=r"row 0|finite|large"):
+        model.predict_one(x)
+    assert model.to_bytes() == before
+
+
+def test_it_follows_new_arrays():
+    X, y = rows(200)
+    model = ks.KernelClassifier(budget=Unbounded()).partial_fit(X[:2], y[:2])
+    copies = []
+    for i, (x, label) in enumerate(zip(X[2:], y[2:], strict=True)):
+        model.learn_one(x, label)  # outputs join, slots grow
+        if i % 50 == 0:
+            model.partial_fit(X[i : i + 3], y[i : i + 3])
+            copies.append((model.to_bytes(), model.predict_one(X[0])))
+            with pytest.raises(ks.BadRow):
+                model.partial_fit(np.vstack([X[:2], [[1e200] * 4]]), y[:3])
+            assert model.to_bytes() == copies[-1][0]
+    assert [model.predict_one(x) for x in X] == model.predict(X).tolist()
+
+
+def test_where_there_is_no_shorter_way():
+    X, y = rows(30)
+    for params in (
+        {"kernel": Laplacian(0.3)},
+        {"scaling": "running"},
+        {"kernel": "linear"},
+        {"budget": Merge(9)},
+    ):
+        model = ks.KernelClassifier(**params).partial_fit(X, y)
+        model.learn_one(X[0], y[0])
+        path = model.machine_.scratch.get("row path")
+        assert (path is None) == ("budget" not in params)
+        assert model.predict_one(X[1]) == model.predict(X[1:2])[0]
