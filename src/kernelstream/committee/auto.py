@@ -37,6 +37,9 @@ class AutoClassifier(CommitteeClassifier):
     mixing : mixing part, default=None
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
+    class_weight : dict, "balanced" or None, default=None
+        How much the rows of each class count, as in `KernelClassifier`. Probabilities are then
+        those of a stream in which classes come as often as they count.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
 

@@ -75,6 +75,11 @@ class CommitteeEstimator(StreamEstimator):
                     f"{model!r} cannot be a member of a committee: leave predictor and "
                     "label_structure out."
                 )
+            if made.get_params(deep=False).get("class_weight") is not None:
+                raise ValueError(
+                    f"{model!r} cannot be a member of a committee: give class_weight to the "
+                    "committee, whose members and mixing then all feel it."
+                )
             usual = model if isinstance(model, str) else type(made).__name__
             found.append(Member(name or usual, made))
         return _with_different_names(found)
@@ -168,6 +173,9 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
         probabilities.
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
+    class_weight : dict, "balanced" or None, default=None
+        How much the rows of each class count, for every member and for the mixing, as in
+        `KernelClassifier`.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
 
@@ -192,6 +200,13 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
     """
 
     default_mixing = NewtonStacking()
+
+    def __init__(
+        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
+        class_weight: Any = None, on_bad_row: Any = "raise",
+    ):  # fmt: skip
+        super().__init__(members, mixing=mixing, n_jobs=n_jobs, on_bad_row=on_bad_row)
+        self.class_weight = class_weight
 
     def no_probabilities(self) -> str | None:
         """Why there is no `predict_proba`, if so."""

@@ -31,6 +31,7 @@ class Learned(NamedTuple):
 
     machine: Any  # a `Learner`: a `Machine`, or a committee
     labels: Labels | None = None  # of a classifier
+    class_counts: np.ndarray | None = None  # weight of every class so far, where these count
 
 
 class Block(NamedTuple):
@@ -48,6 +49,11 @@ class Rows(NamedTuple):
     weight: np.ndarray
     labels: Labels | None = None  # after these rows
     new_outputs: list[int] = []  # noqa: RUF012 (never changed) rows at which a class joins
+    class_counts: np.ndarray | None = None  # after these rows
+
+    def learned_by(self, machine: Any) -> Learned:
+        """What is known once a machine has learned these rows."""
+        return Learned(machine, self.labels, self.class_counts)
 
 
 class StreamEstimator(BadRowPolicy, BaseEstimator):
@@ -200,7 +206,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
                         trails = machine.learn(
                             rows.X, rows.y, rows.weight, rows.new_outputs, keep_scores
                         )
-                        self._knowledge = Learned(machine, rows.labels)
+                        self._knowledge = rows.learned_by(machine)
                         machine.commit()
                 except BaseException as error:
                     if machine is None or machine.roll_back():
@@ -276,7 +282,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
                 sifted.leave_out(refused)
         if n_passes is not None:
             self.n_passes_ = n_passes
-        self._knowledge = Learned(machine, rows.labels)
+        self._knowledge = rows.learned_by(machine)
         self._check_learned(rows, machine.n_seen, whole_data=True)
         if sifted is not None:
             self._report(sifted.bad)

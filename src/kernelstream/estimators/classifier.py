@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from kernelstream.estimators.base import Rows
+from kernelstream.estimators.class_weights import class_weighted
 from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.labels import (
     Labels,
@@ -40,6 +41,7 @@ class Classifying(ClassifierMixin, Saveable):
     """What classifiers share: names of labels to outputs, and scores to labels."""
 
     task = "classification"
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Forget everything and learn all of X, in `n_epochs` passes.
@@ -123,8 +125,12 @@ class Classifying(ClassifierMixin, Saveable):
             raise BadRow(int(np.flatnonzero(learned)[bad.row]), bad.reason) from None
         codes = np.zeros(len(y))
         codes[learned] = codes_learned
+        counts = None if self._learned is None else self._learned.class_counts
+        weight, counts = class_weighted(
+            self.class_weight, labels, codes, weight, counts, whole_data
+        )
         # a new class exists from its own row on
-        return Rows(X, codes, weight, labels, np.flatnonzero(learned)[new].tolist())
+        return Rows(X, codes, weight, labels, np.flatnonzero(learned)[new].tolist(), counts)
 
     def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
         assert rows.labels is not None
@@ -161,7 +167,8 @@ class Classifying(ClassifierMixin, Saveable):
         with self._turn:
             labels = None if self._learned is None else self._learned.labels
             code = None if labels is None else labels.code(y)
-            if code is None:  # the first row, or a new class
+            # the first row, a new class, or a row that does not count as one
+            if code is None or self.class_weight is not None:
                 return self.partial_fit(self._first_row(x), as_block(y))
             self._refuse_stream()
             try:
@@ -415,6 +422,12 @@ class KernelClassifier(Classifying, KernelEstimator):
         What kernels see of a row. "running", recommended unless rows are scaled already: features
         by the mean and the standard deviation of the rows learned before (`scalings.Running`).
         None: the row as it is.
+    class_weight : dict, "balanced" or None, default=None
+        How much the rows of each class count, times their own weight. A dict has the weight of
+        each label, 1 where it says nothing. "balanced": a row counts n / (k n_c), where n is the
+        number (or weight) of the rows so far with this one, n_c that of its class, and k the number
+        of classes so far; so it does not matter how the stream is cut into blocks. `fit`, which
+        knows all rows, takes n, n_c and k of all of them, as scikit-learn does.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
         would overflow, a target that is none). "raise": an error, and the whole block is as if it
@@ -501,6 +514,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         random_state: Any = None,
         predictor: str = "last",
         scaling: Any = None,
+        class_weight: Any = None,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -521,6 +535,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         self.random_state = random_state
         self.predictor = predictor
         self.scaling = scaling
+        self.class_weight = class_weight
         self.on_bad_row = on_bad_row
 
     def comparable_targets(self, rows: Rows) -> np.ndarray:

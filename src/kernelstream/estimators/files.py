@@ -8,6 +8,7 @@ from sklearn.base import ClassifierMixin
 from kernelstream.drift import LossWatch
 from kernelstream.estimators.base import Learned, StreamEstimator
 from kernelstream.estimators.choices import parts_of
+from kernelstream.estimators.class_weights import counts_from_json
 from kernelstream.estimators.labels import Labels
 from kernelstream.files import format_1
 from kernelstream.files.bytes import FileError, strange_headers, to_bytes, write
@@ -64,7 +65,8 @@ class Saveable(StreamEstimator):
         -------
         bytes
         """
-        machine, labels = self._known()
+        learned = self._known()
+        machine, labels = learned.machine, learned.labels
         with machine.gate:
             arrays = machine.to_arrays()
             header = {
@@ -77,6 +79,7 @@ class Saveable(StreamEstimator):
                 "sparse": machine.is_sparse,
                 "dtype": machine.dtype.newbyteorder("<").str,
                 "labels": None if labels is None else labels.to_json(),
+                "class_counts": _listed(learned.class_counts),
                 "skipped": self._skipped_so_far(),
                 "watch": self.__dict__.get("_watch"),
                 "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
@@ -157,8 +160,13 @@ def rebuild(
     if integer_at_least("n_outputs", header["n_outputs"], 0) != wanted:
         raise FileError(f"the file has {header['n_outputs']} outputs where there must be {wanted}.")
     machine = model.machine_from_file(header, arrays, single_output, kernel, max_bytes)
-    model.take_over(Learned(machine, labels), header)
+    counts = counts_from_json(header.get("class_counts"), 0 if labels is None else len(labels))
+    model.take_over(Learned(machine, labels, counts), header)
     return model
+
+
+def _listed(numbers: np.ndarray | None) -> list[float] | None:
+    return None if numbers is None else numbers.tolist()
 
 
 def described(machine: Machine, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

@@ -144,6 +144,11 @@ class Fleet:
                 f"target_scaling={self._prototype.target_scaling!r}: the models of a fleet learn y "
                 "as it is; scale y before, and leave target_scaling out."
             )
+        if getattr(self._prototype, "class_weight", None) is not None:
+            raise ValueError(
+                f"class_weight={self._prototype.class_weight!r}: the rows of a fleet all count the "
+                "same; leave class_weight out."
+            )
         self._n_asked = integer_at_least("n_models", n_models, 0)
         if self._n_asked:  # the models of a file are what they are
             refuse_unused(self._prototype)
