@@ -26,9 +26,10 @@ _RENEWED, _RENEWED_TARGET = Renewed(metric=True), Renewed()
 class AutoClassifier(CommitteeClassifier):
     """A classifier for streams with nothing to tune.
 
-    Raw features in, of any scale: each member scales them by what came before. The members are
-    linear models of the first and the second order and kernel machines, and the weight of each is
-    learned from the stream (`NewtonStacking`), fast and slowly at the same time.
+    Raw features in, of any scale: each member scales them by what came before. Tables of pandas and
+    polars come as they are, with categories, dates and missing values (docs/tables.md). The members
+    are linear models of the first and the second order and kernel machines, and the weight of each
+    is learned from the stream (`NewtonStacking`), fast and slowly at the same time.
 
     Parameters
     ----------
@@ -40,6 +41,11 @@ class AutoClassifier(CommitteeClassifier):
     class_weight : dict, "balanced" or None, default=None
         How much the rows of each class count, as in `KernelClassifier`. Probabilities are then
         those of a stream in which classes come as often as they count.
+    missing : {"error", "mean", "indicator"}, default="mean"
+        What to do with NaN, or None in a table. "mean": the mean that this column had in the rows
+        before, which costs nothing where nothing is missing. "indicator": the same, and rows have a
+        second feature for every column, which is 1 where the first is missing. "error": such a row
+        cannot be learned.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
 
@@ -114,6 +120,11 @@ class AutoRegressor(CommitteeRegressor):
     mixing : mixing part, default=None
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
+    missing : {"error", "mean", "indicator"}, default="mean"
+        What to do with NaN, or None in a table. "mean": the mean that this column had in the rows
+        before, which costs nothing where nothing is missing. "indicator": the same, and rows have a
+        second feature for every column, which is 1 where the first is missing. "error": such a row
+        cannot be learned.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelRegressor`.
 

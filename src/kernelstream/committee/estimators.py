@@ -46,11 +46,12 @@ class CommitteeEstimator(StreamEstimator):
 
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        on_bad_row: Any = "raise",
+        missing: Any = "mean", on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.members = members
         self.mixing = mixing
         self.n_jobs = n_jobs
+        self.missing = missing
         self.on_bad_row = on_bad_row
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
@@ -75,10 +76,11 @@ class CommitteeEstimator(StreamEstimator):
                     f"{model!r} cannot be a member of a committee: leave predictor and "
                     "label_structure out."
                 )
-            if made.get_params(deep=False).get("class_weight") is not None:
+            params = made.get_params(deep=False)
+            if params.get("class_weight") is not None or made.missing != "error":
                 raise ValueError(
-                    f"{model!r} cannot be a member of a committee: give class_weight to the "
-                    "committee, whose members and mixing then all feel it."
+                    f"{model!r} cannot be a member of a committee: give class_weight and missing "
+                    "to the committee, whose members and mixing then all feel it."
                 )
             usual = model if isinstance(model, str) else type(made).__name__
             found.append(Member(name or usual, made))
@@ -176,6 +178,9 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
     class_weight : dict, "balanced" or None, default=None
         How much the rows of each class count, for every member and for the mixing, as in
         `KernelClassifier`.
+    missing : {"error", "mean", "indicator"}, default="mean"
+        What to do with NaN, or None in a table, as in `KernelClassifier`. Filling in means costs
+        nothing where nothing is missing; "indicator" makes rows twice as long.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
 
@@ -203,9 +208,11 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
 
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        class_weight: Any = None, on_bad_row: Any = "raise",
+        class_weight: Any = None, missing: Any = "mean", on_bad_row: Any = "raise",
     ):  # fmt: skip
-        super().__init__(members, mixing=mixing, n_jobs=n_jobs, on_bad_row=on_bad_row)
+        super().__init__(
+            members, mixing=mixing, n_jobs=n_jobs, missing=missing, on_bad_row=on_bad_row
+        )
         self.class_weight = class_weight
 
     def no_probabilities(self) -> str | None:
@@ -220,7 +227,7 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
 
     Parameters
     ----------
-    members, mixing, n_jobs, on_bad_row
+    members, mixing, n_jobs, missing, on_bad_row
         As in `CommitteeClassifier`. The default mixing is `RidgeStacking`.
 
     Attributes
@@ -248,7 +255,7 @@ class CommitteeDetector(CommitteeEstimator, Detecting):
 
     Parameters
     ----------
-    members, mixing, n_jobs, on_bad_row
+    members, mixing, n_jobs, missing, on_bad_row
         As in `CommitteeClassifier`. The default mixing is `HighestMean`.
 
     Attributes

@@ -5,33 +5,20 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import validate_data
 
-from kernelstream.compiled import as_argument
 from kernelstream.drift import LossWatch
-from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
-from kernelstream.estimators.labels import Labels
-from kernelstream.estimators.rows import checked_weights, require_weight
+from kernelstream.estimators.columns import Columns
+from kernelstream.estimators.intake import Intake, Learned, Rows
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
-from kernelstream.stores import as_sparse_rows
 
 __all__ = ["Block", "Learned", "Rows", "StreamEstimator"]
-
-
-class Learned(NamedTuple):
-    """Everything that an estimator has learned, published in one step."""
-
-    machine: Any  # a `Learner`: a `Machine`, or a committee
-    labels: Labels | None = None  # of a classifier
-    class_counts: np.ndarray | None = None  # weight of every class so far, where these count
 
 
 class Block(NamedTuple):
@@ -41,22 +28,7 @@ class Block(NamedTuple):
     rows: np.ndarray | None  # which rows were learned; None: all
 
 
-class Rows(NamedTuple):
-    """Checked rows, as a machine learns them."""
-
-    X: Any
-    y: np.ndarray
-    weight: np.ndarray
-    labels: Labels | None = None  # after these rows
-    new_outputs: list[int] = []  # noqa: RUF012 (never changed) rows at which a class joins
-    class_counts: np.ndarray | None = None  # after these rows
-
-    def learned_by(self, machine: Any) -> Learned:
-        """What is known once a machine has learned these rows."""
-        return Learned(machine, self.labels, self.class_counts)
-
-
-class StreamEstimator(BadRowPolicy, BaseEstimator):
+class StreamEstimator(Intake, BaseEstimator):
     """What all estimators share: rows to a machine, all or nothing, and its state to read.
 
     Subclasses say the task, how targets become numbers, and what learns: one machine, or several.
@@ -68,6 +40,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         "n_seen_": lambda model, learned: learned.machine.n_seen,
         "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
         "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
+        "unlisted_": lambda model, learned: _of_table(learned).n_unlisted(),
     }
 
     n_epochs: Any = 1
@@ -85,13 +58,6 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         """Rows and targets as a machine learns them, or an error; `whole_data`: for `fit`."""
         raise TypeError(f"{type(self).__name__} must say how its targets become numbers.")
 
-    def _weights(self, sample_weight: Any, n_rows: int, whole_data: bool) -> np.ndarray:
-        """The weights of rows, of which `fit` needs at least one."""
-        weight = checked_weights(sample_weight, n_rows)
-        if whole_data:
-            require_weight(weight)
-        return weight
-
     def _look_before(self, learned: Learned, rows: Rows) -> None:
         """Warn of what a block shows that has not been learned yet."""
 
@@ -107,48 +73,6 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         structure = self.structure()
         return outputs if structure is None else structure.label_scores(outputs)
 
-    def _row_width(self) -> int | None:
-        return None if self._learned is None else self._learned.machine.n_features
-
-    # --- rows in ---------------------------------------------------------------------------------
-
-    def _rows(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-        """X (and y) as checked arrays, X as the machine keeps rows once there is one."""
-        if self._are_plain(X, y):
-            return X if isinstance(y, str) else (X, y)
-        X, y, learned = unmasked(X), unmasked(y), self._learned
-        checked = validate_data(
-            self, X, y, reset=learned is None, dtype=[np.float64, np.float32], order="C",
-            accept_sparse="csr", **options,
-        )  # fmt: skip
-        X = checked if isinstance(y, str) else checked[0]
-        if learned is not None:
-            X = _as_kept(X, learned.machine)
-        elif sparse.issparse(X):
-            X = as_sparse_rows(X)
-        return X if isinstance(y, str) else (X, checked[1])
-
-    def _are_plain(self, X: Any, y: Any) -> bool:
-        """Whether these are arrays as the machine takes them, in which nothing is wrong.
-
-        scikit-learn's checks, which find out what else they may be, take longer than a small block
-        takes to learn.
-        """
-        learned = self._learned
-        if learned is None or type(X) is not np.ndarray or "feature_names_in_" in self.__dict__:
-            return False
-        machine = learned.machine
-        if machine.is_sparse or X.dtype != machine.dtype or not X.flags.carray or X.ndim != 2:
-            return False
-        if X.shape[1] != machine.n_features or not X.shape[0] or not np.isfinite(X).all():
-            return False
-        if isinstance(y, str):
-            return True
-        is_column = type(y) is np.ndarray and y.ndim == 1 and len(y) == X.shape[0]
-        return is_column and y.dtype.kind in "biufU" and (
-            y.dtype.kind != "f" or bool(np.isfinite(y).all())
-        )  # fmt: skip
-
     def new_machine(self, rows: Rows, whole_data: bool) -> Learner:
         """A machine that has learned nothing; `whole_data`: these are all rows there will be."""
         raise TypeError(f"{type(self).__name__} must say what learns.")
@@ -160,10 +84,6 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         """The lock for which learning calls of several threads wait."""
         lock = self.__dict__.get("_lock")
         return self.__dict__.setdefault("_lock", threading.RLock()) if lock is None else lock
-
-    @property
-    def _learned(self) -> Learned | None:
-        return self.__dict__.get("_knowledge")
 
     def learn_block(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None,
@@ -318,36 +238,10 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         with self._turn:
             machine = self.machine_.copy()
             machine.widen(integer_at_least("n_features", n_features, 1))
-            learned = self._known()._replace(machine=machine)
+            learned = self._known()
+            means = None if learned.means is None else learned.means.widened(n_features)
+            learned = learned._replace(machine=machine, means=means)
             self.__dict__.update(n_features_in_=n_features, _knowledge=learned)  # in one step
-
-    # --- one row at a time -----------------------------------------------------------------------
-
-    @staticmethod
-    def _first_row(x: Any) -> Any:
-        """One row as a block, before there is a machine."""
-        return x if sparse.issparse(x) and x.ndim == 2 else np.asarray(x).reshape(1, -1)
-
-    def _row(self, x: Any) -> Any:
-        """One row as a block, as the machine keeps rows; it checks the values."""
-        machine = self.machine_
-        if sparse.issparse(x) and machine.is_sparse and x.shape == (1, machine.n_features):
-            return _as_kept(x, machine)  # at the cost of its nonzeros
-        if type(x) is not np.ndarray or x.dtype != machine.dtype or not x.flags.carray:
-            if sparse.issparse(x):
-                x = x.toarray()[0] if x.ndim == 2 and x.shape[0] == 1 else x.toarray()
-            try:
-                with np.errstate(over="ignore"):
-                    x = as_argument(unmasked(x), machine.dtype)
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"x={x!r} is not a row of numbers: {error}") from None
-        if x.ndim != 1 or len(x) != machine.n_features:
-            raise ValueError(
-                f"x has the shape {x.shape}, but this model learned from rows of "
-                f"{machine.n_features} features: give a one-dimensional array of that length."
-            )
-        X = x.reshape(1, -1)
-        return sparse.csr_array(X) if machine.is_sparse else X
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -386,7 +280,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
     def _read(self, X: Any) -> tuple[np.ndarray, Learned]:
         """The scores of rows, and what had been learned at that moment."""
         learned = self._known()
-        rows = self._rows(X)
+        rows = self._asked(X, learned)
         with learned.machine.gate:
             return learned.machine.scores(rows, self.readout()), learned
 
@@ -394,11 +288,11 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         """The scores of one row, of shape (outputs,), and what had been learned at that moment."""
         learned = self._known()
         with learned.machine.gate:
-            return self._score_one(learned.machine, x), learned
+            return self._score_one(learned, x), learned
 
-    def _score_one(self, machine: Learner, x: Any) -> np.ndarray:
+    def _score_one(self, learned: Learned, x: Any) -> np.ndarray:
         """The scores of one row by a machine in whose gate the caller is."""
-        return machine.score_row(self._row(x))
+        return learned.machine.score_row(self._row(x, learned))
 
     @property
     def loss_watch(self) -> LossWatch:
@@ -412,6 +306,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -437,10 +332,9 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         return [*super().__dir__(), *readable]
 
 
-def _as_kept(X: Any, machine: Learner) -> Any:
-    """Rows in the machine's precision, sparse or dense as its points are."""
-    with np.errstate(over="ignore"):  # a number that float32 cannot hold is refused later
-        if machine.is_sparse:
-            return as_sparse_rows(X, machine.dtype)
-        X = X.toarray() if sparse.issparse(X) else X
-        return np.ascontiguousarray(X, dtype=machine.dtype)
+def _of_table(learned: Learned) -> Columns:
+    if learned.columns is None:
+        raise AttributeError(
+            "unlisted_ is known of models that learn from tables with columns of categories."
+        )
+    return learned.columns

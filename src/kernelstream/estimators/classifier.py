@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from kernelstream.estimators.base import Rows
+from kernelstream.estimators.base import Learned, Rows
 from kernelstream.estimators.class_weights import class_weighted
 from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.labels import (
@@ -106,9 +106,8 @@ class Classifying(ClassifierMixin, Saveable):
     def _checked(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
-        X, y = self._rows(X, as_written(y))
-        y = as_labels(y)
-        weight = self._weights(sample_weight, X.shape[0], whole_data)
+        rows = self._taken(X, as_written(y), sample_weight, whole_data)
+        y, weight = as_labels(rows.y), rows.weight
         if whole_data:
             _require_two_classes(y[weight > 0])
             classes = np.unique(y)
@@ -130,7 +129,10 @@ class Classifying(ClassifierMixin, Saveable):
             self.class_weight, labels, codes, weight, counts, whole_data
         )
         # a new class exists from its own row on
-        return Rows(X, codes, weight, labels, np.flatnonzero(learned)[new].tolist(), counts)
+        return rows._replace(
+            y=codes, weight=weight, labels=labels, class_counts=counts,
+            new_outputs=np.flatnonzero(learned)[new].tolist(),
+        )  # fmt: skip
 
     def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
         assert rows.labels is not None
@@ -167,8 +169,8 @@ class Classifying(ClassifierMixin, Saveable):
         with self._turn:
             labels = None if self._learned is None else self._learned.labels
             code = None if labels is None else labels.code(y)
-            # the first row, a new class, or a row that does not count as one
-            if code is None or self.class_weight is not None:
+            # the first row, a new class, or a row that is not learned as it is
+            if code is None or not self._learns_in_place(self._learned):
                 return self.partial_fit(self._first_row(x), as_block(y))
             self._refuse_stream()
             try:
@@ -176,6 +178,9 @@ class Classifying(ClassifierMixin, Saveable):
             except (TypeError, ValueError) as error:
                 self._refused(error)
         return self
+
+    def _learns_in_place(self, learned: Learned | None) -> bool:
+        return self.class_weight is None and super()._learns_in_place(learned)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: one a row for two classes (positive: the second), otherwise one a class.
@@ -428,6 +433,10 @@ class KernelClassifier(Classifying, KernelEstimator):
         number (or weight) of the rows so far with this one, n_c that of its class, and k the number
         of classes so far; so it does not matter how the stream is cut into blocks. `fit`, which
         knows all rows, takes n, n_c and k of all of them, as scikit-learn does.
+    missing : {"error", "mean", "indicator"}, default="error"
+        What to do with NaN in a row (or None, in a table). "error": such a row cannot be learned.
+        "mean": the mean that this column had in the rows before. "indicator": the same, and rows
+        have a second feature for every column, which is 1 where the first is missing.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
         would overflow, a target that is none). "raise": an error, and the whole block is as if it
@@ -515,6 +524,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         predictor: str = "last",
         scaling: Any = None,
         class_weight: Any = None,
+        missing: Any = "error",
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -536,6 +546,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         self.predictor = predictor
         self.scaling = scaling
         self.class_weight = class_weight
+        self.missing = missing
         self.on_bad_row = on_bad_row
 
     def comparable_targets(self, rows: Rows) -> np.ndarray:

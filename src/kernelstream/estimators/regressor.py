@@ -66,8 +66,8 @@ class Regressing(RegressorMixin, Saveable):
     def _checked(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
-        X, y = self._rows(X, y, y_numeric=True)
-        return Rows(X, y.astype(float), self._weights(sample_weight, X.shape[0], whole_data))
+        rows = self._taken(X, y, sample_weight, whole_data, y_numeric=True)
+        return rows._replace(y=rows.y.astype(float))
 
     def learn_one(self, x: np.ndarray, y: float) -> Self:
         """Learn one row: `partial_fit` without its overhead.
@@ -82,7 +82,7 @@ class Regressing(RegressorMixin, Saveable):
         self
         """
         with self._turn:
-            if self._learned is None:
+            if not self._learns_in_place(self._learned):
                 return self.partial_fit(self._first_row(x), np.asarray([y]))
             self._refuse_stream()
             try:
@@ -140,7 +140,7 @@ class KernelRegressor(Regressing, KernelEstimator):
         Short for ``margin=Nu(nu)``: move the zone until a share nu of the residuals lies outside.
     step_size : {"smd", "sqrt_decay", "constant"}, float or step size part, default="smd"
         "smd" is ``SMD(meta=0.03, normalized=True)`` here, which does not depend on the units of y.
-    update, budget, C, regularization, fit_intercept, n_epochs, random_state
+    update, budget, C, regularization, fit_intercept, n_epochs, random_state, missing, on_bad_row
         As in `KernelClassifier`.
     predictor : {"last", "averaged"}, default="last"
         What predicts: the model as it is now, or the average of all models so far, as in
@@ -192,6 +192,7 @@ class KernelRegressor(Regressing, KernelEstimator):
         predictor: str = "last",
         scaling: Any = None,
         target_scaling: Any = None,
+        missing: Any = "error",
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -212,6 +213,7 @@ class KernelRegressor(Regressing, KernelEstimator):
         self.predictor = predictor
         self.scaling = scaling
         self.target_scaling = target_scaling
+        self.missing = missing
         self.on_bad_row = on_bad_row
 
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:

@@ -149,6 +149,11 @@ class Fleet:
                 f"class_weight={self._prototype.class_weight!r}: the rows of a fleet all count the "
                 "same; leave class_weight out."
             )
+        if self._prototype.missing != "error":
+            raise ValueError(
+                f"missing={self._prototype.missing!r}: a fleet does not fill in what is missing; "
+                "fill it in before, and leave missing out."
+            )
         self._n_asked = integer_at_least("n_models", n_models, 0)
         if self._n_asked:  # the models of a file are what they are
             refuse_unused(self._prototype)
