@@ -46,6 +46,8 @@ class AutoClassifier(CommitteeClassifier):
         before, which costs nothing where nothing is missing. "indicator": the same, and rows have a
         second feature for every column, which is 1 where the first is missing. "error": such a row
         cannot be learned.
+    waiting_rows : int, default=10_000
+        How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
 
@@ -103,6 +105,8 @@ class AutoClassifier(CommitteeClassifier):
 
 # Of the machines of `AutoRegressor`: gamma times the number of features, and the regularization.
 _WIDTHS = ((0.5, 0.3), (1.0, 0.1), (2.0, 0.03))
+# Its members for sparse rows: linear, and scaled without being centred.
+_SPARSE = (("adagrad", _COMPRESSED), ("smd-linear", _UNIT), ("linear-pa", _UNIT))
 
 
 class AutoRegressor(CommitteeRegressor):
@@ -111,7 +115,9 @@ class AutoRegressor(CommitteeRegressor):
     Raw features and targets in, of any scale. Three machines of the second order, each fitted to
     all rows so far over a dictionary of 256 points, differ in the width of their kernel; a fourth
     one forgets, and a linear one is there for streams where that is enough. The weight of each is
-    learned from the stream (`RidgeStacking`).
+    learned from the stream (`RidgeStacking`). For sparse rows there are three linear machines of
+    the first order; features are then scaled, but not centred. Tables of pandas and polars come as
+    they are (docs/tables.md).
 
     Parameters
     ----------
@@ -125,6 +131,8 @@ class AutoRegressor(CommitteeRegressor):
         before, which costs nothing where nothing is missing. "indicator": the same, and rows have a
         second feature for every column, which is 1 where the first is missing. "error": such a row
         cannot be learned.
+    waiting_rows : int, default=10_000
+        How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelRegressor`.
 
@@ -148,6 +156,11 @@ class AutoRegressor(CommitteeRegressor):
         """The members for rows of a kind."""
         if self.members is not None:
             return super().chosen(n_features, is_sparse)
+        if is_sparse:
+            return [
+                Member(name, make(name, "regressor", scaling=scaling, target_scaling="running"))
+                for name, scaling in _SPARSE
+            ]
         members = [
             Member(f"width-{width:g}", _second_order(n_features, width, regularization))
             for width, regularization in _WIDTHS

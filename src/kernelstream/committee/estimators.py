@@ -181,6 +181,8 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
     missing : {"error", "mean", "indicator"}, default="mean"
         What to do with NaN, or None in a table, as in `KernelClassifier`. Filling in means costs
         nothing where nothing is missing; "indicator" makes rows twice as long.
+    waiting_rows : int, default=10_000
+        How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
 
@@ -208,12 +210,14 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
 
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        class_weight: Any = None, missing: Any = "mean", on_bad_row: Any = "raise",
+        class_weight: Any = None, missing: Any = "mean", waiting_rows: int = 10_000,
+        on_bad_row: Any = "raise",
     ):  # fmt: skip
         super().__init__(
             members, mixing=mixing, n_jobs=n_jobs, missing=missing, on_bad_row=on_bad_row
         )
         self.class_weight = class_weight
+        self.waiting_rows = waiting_rows
 
     def no_probabilities(self) -> str | None:
         """Why there is no `predict_proba`, if so."""
@@ -227,7 +231,7 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
 
     Parameters
     ----------
-    members, mixing, n_jobs, missing, on_bad_row
+    members, mixing, n_jobs, missing, waiting_rows, on_bad_row
         As in `CommitteeClassifier`. The default mixing is `RidgeStacking`.
 
     Attributes
@@ -248,6 +252,15 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
     """
 
     default_mixing = RidgeStacking()
+
+    def __init__(
+        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
+        missing: Any = "mean", waiting_rows: int = 10_000, on_bad_row: Any = "raise",
+    ):  # fmt: skip
+        super().__init__(
+            members, mixing=mixing, n_jobs=n_jobs, missing=missing, on_bad_row=on_bad_row
+        )
+        self.waiting_rows = waiting_rows
 
 
 class CommitteeDetector(CommitteeEstimator, Detecting):

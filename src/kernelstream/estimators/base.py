@@ -11,12 +11,13 @@ from sklearn.utils import check_random_state
 
 from kernelstream.drift import LossWatch
 from kernelstream.estimators.columns import Columns
-from kernelstream.estimators.intake import Intake, Learned, Rows
+from kernelstream.estimators.intake import Encoded, Intake, Learned, Rows
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
+from kernelstream.waiting import WaitingRoom
 
 __all__ = ["Block", "Learned", "Rows", "StreamEstimator"]
 
@@ -40,11 +41,14 @@ class StreamEstimator(Intake, BaseEstimator):
         "n_seen_": lambda model, learned: learned.machine.n_seen,
         "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
         "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
+        "n_waiting_": lambda model, learned: len(model.waiting_room()),
+        "n_expired_": lambda model, learned: model.waiting_room().n_expired,
         "unlisted_": lambda model, learned: _of_table(learned).n_unlisted(),
     }
 
     n_epochs: Any = 1
     random_state: Any = None
+    waiting_rows: Any = 10_000
 
     # --- what subclasses say ---------------------------------------------------------------------
 
@@ -175,7 +179,7 @@ class StreamEstimator(Intake, BaseEstimator):
         """
         with self._turn:
             draft = object.__new__(type(self))
-            forgotten = ("_knowledge", "_skipped", "_watch", "_watched", "n_passes_")
+            forgotten = ("_knowledge", "_skipped", "_watch", "_watched", "_waiting", "n_passes_")
             draft.__dict__.update({k: v for k, v in self.__dict__.items() if k not in forgotten})
             draft.learn_all(X, y, sample_weight)
             self._restore(draft.__dict__)
@@ -236,12 +240,75 @@ class StreamEstimator(Intake, BaseEstimator):
         n_features : int
         """
         with self._turn:
+            n_waiting = len(self.waiting_room())
+            if n_waiting:
+                raise ValueError(
+                    f"{n_waiting:,} rows wait for their targets, and have fewer features: learn "
+                    "these first, by learn_labels."
+                )
             machine = self.machine_.copy()
             machine.widen(integer_at_least("n_features", n_features, 1))
             learned = self._known()
             means = None if learned.means is None else learned.means.widened(n_features)
             learned = learned._replace(machine=machine, means=means)
             self.__dict__.update(n_features_in_=n_features, _knowledge=learned)  # in one step
+
+    # --- targets that come late ------------------------------------------------------------------
+
+    def waiting_room(self) -> WaitingRoom:
+        """The rows that wait for their targets."""
+        room = self.__dict__.get("_waiting")
+        return WaitingRoom(self.waiting_rows) if room is None else room
+
+    def _read_waiting(self, X: Any, ids: Any) -> tuple[np.ndarray, Learned]:
+        """`_read`, after which the rows wait for their targets.
+
+        Columns and means count these rows now, as they come, so that what waits are the numbers
+        that were scored.
+        """
+        with self._turn:
+            learned = self._known()
+            rows = self._taken(X, "no_validation", None, False)
+            with learned.machine.gate:
+                scores = learned.machine.scores(rows.X, self.readout())
+            room = self.waiting_room()
+            room.admit(ids, rows.X)
+            self._waiting = room
+            self._knowledge = learned._replace(columns=rows.columns, means=rows.means)
+            return scores, learned
+
+    def learn_labels(self, ids: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the targets of rows that were predicted with these ids.
+
+        The rows are learned in the order of `ids`, and no longer wait. If that fails, they do.
+
+        Parameters
+        ----------
+        ids : sequence of str or int
+            Which rows: those that were given to ``predict(X, ids=...)``.
+        y : array-like of shape (n_ids,)
+        sample_weight : array-like of shape (n_ids,), default=None
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import kernelstream as ks
+        >>> model = ks.KernelRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0])
+        >>> predictions = model.predict([[2.0], [3.0]], ids=["monday", "tuesday"])
+        >>> model.learn_labels(["tuesday"], [3.0]).n_seen_, model.n_waiting_
+        (3, 1)
+        """
+        with self._turn:
+            self._known()
+            room = self.waiting_room()
+            rows = room.rows_of(ids)
+            rows = rows.view(Encoded) if isinstance(rows, np.ndarray) else rows
+            self.learn_block(rows, y, None, sample_weight, keep_scores=False)
+            room.discharge(ids)
+        return self
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -277,8 +344,10 @@ class StreamEstimator(Intake, BaseEstimator):
         """
         return self._read(X)[0]
 
-    def _read(self, X: Any) -> tuple[np.ndarray, Learned]:
+    def _read(self, X: Any, ids: Any = None) -> tuple[np.ndarray, Learned]:
         """The scores of rows, and what had been learned at that moment."""
+        if ids is not None:
+            return self._read_waiting(X, ids)
         learned = self._known()
         rows = self._asked(X, learned)
         with learned.machine.gate:

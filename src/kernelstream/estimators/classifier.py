@@ -198,18 +198,21 @@ class Classifying(ClassifierMixin, Saveable):
             return scores[:, 0]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, ids: Any = None) -> np.ndarray:
         """The most likely label of each row.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        ids : sequence of str or int, default=None
+            One for each row, under which it waits for its target: see `learn_labels`. At most
+            `waiting_rows` rows wait; beyond, the first go, and are counted in `n_expired_`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        scores, labels = self._scores(X)
+        scores, labels = self._scores(X, ids)
         return labels.as_array()[labels.predicted(scores)]
 
     def predict_one(self, x: np.ndarray) -> Any:
@@ -269,9 +272,9 @@ class Classifying(ClassifierMixin, Saveable):
         """
         return self._scores(X)[0]
 
-    def _scores(self, X: Any) -> tuple[np.ndarray, Labels]:
+    def _scores(self, X: Any, ids: Any = None) -> tuple[np.ndarray, Labels]:
         """The scores of every label, and the labels they belong to."""
-        scores, learned = self._read(X)
+        scores, learned = self._read(X, ids)
         assert learned.labels is not None
         return self.per_label(scores), learned.labels
 
@@ -437,6 +440,8 @@ class KernelClassifier(Classifying, KernelEstimator):
         What to do with NaN in a row (or None, in a table). "error": such a row cannot be learned.
         "mean": the mean that this column had in the rows before. "indicator": the same, and rows
         have a second feature for every column, which is 1 where the first is missing.
+    waiting_rows : int, default=10_000
+        How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
         would overflow, a target that is none). "raise": an error, and the whole block is as if it
@@ -525,6 +530,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         scaling: Any = None,
         class_weight: Any = None,
         missing: Any = "error",
+        waiting_rows: int = 10_000,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -547,6 +553,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         self.scaling = scaling
         self.class_weight = class_weight
         self.missing = missing
+        self.waiting_rows = waiting_rows
         self.on_bad_row = on_bad_row
 
     def comparable_targets(self, rows: Rows) -> np.ndarray:

@@ -21,6 +21,7 @@ from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, slots_of
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.stores import STAGED_ROWS
+from kernelstream.waiting import WaitingRoom
 
 __all__ = [
     "Saveable",
@@ -69,8 +70,9 @@ class Saveable(StreamEstimator):
         """
         learned = self._known()
         machine, labels = learned.machine, learned.labels
+        waiting, waiting_arrays = self.waiting_room().to_parts()
         with machine.gate:
-            arrays = machine.to_arrays()
+            arrays = {**machine.to_arrays(), **waiting_arrays}
             header = {
                 **(beside or {}),
                 "class": type(self).__name__,
@@ -84,6 +86,7 @@ class Saveable(StreamEstimator):
                 "class_counts": _listed(learned.class_counts),
                 "columns": None if learned.columns is None else learned.columns.to_json(),
                 "means": None if learned.means is None else learned.means.to_json(),
+                "waiting": waiting if waiting["ids"] or waiting["n_expired"] else None,
                 "skipped": self._skipped_so_far(),
                 "watch": self.__dict__.get("_watch"),
                 "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
@@ -117,6 +120,10 @@ class Saveable(StreamEstimator):
         self.n_features_in_ = learned.row_width
         if names:
             self.feature_names_in_ = np.array(names, dtype=object)
+
+    def take_in(self, room: WaitingRoom) -> None:
+        """Let the rows of a file wait for their targets."""
+        self._waiting = room
 
 
 def from_bytes(
@@ -163,10 +170,13 @@ def rebuild(
         raise FileError(f"the file claims rows of type {header['dtype']!r}.")
     if integer_at_least("n_outputs", header["n_outputs"], 0) != wanted:
         raise FileError(f"the file has {header['n_outputs']} outputs where there must be {wanted}.")
+    waiting = {name: arrays.pop(name) for name in list(arrays) if name.startswith("waiting.")}
     machine = model.machine_from_file(header, arrays, single_output, kernel, max_bytes)
     counts = counts_from_json(header.get("class_counts"), 0 if labels is None else len(labels))
     columns, means = _intake_from(header, model, machine)
     model.take_over(Learned(machine, labels, counts, columns, means), header)
+    if header.get("waiting") is not None:
+        model.take_in(WaitingRoom.from_parts(header["waiting"], waiting, machine.n_features))
     return model
 
 

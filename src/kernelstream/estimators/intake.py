@@ -16,7 +16,7 @@ from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.stores import as_sparse_rows
 
-__all__ = ["Intake", "Learned", "Rows"]
+__all__ = ["Encoded", "Intake", "Learned", "Rows"]
 
 
 class Learned(NamedTuple):
@@ -53,6 +53,10 @@ class Rows(NamedTuple):
         return Learned(machine, self.labels, self.class_counts, self.columns, self.means)
 
 
+class Encoded(np.ndarray):
+    """Rows that have passed the intake already, when they were predicted."""
+
+
 class Intake(BadRowPolicy):
     """The part of an estimator that rows pass before its machine."""
 
@@ -76,6 +80,8 @@ class Intake(BadRowPolicy):
         return self.missing != "error"
 
     def _problems(self, X: Any) -> tuple[Any, list[str | None]]:
+        if isinstance(X, Encoded):
+            return X, [None] * len(X)
         try:
             is_table = self._table(X, self._learned) is not None
         except BadRow:
@@ -90,6 +96,10 @@ class Intake(BadRowPolicy):
     ) -> Rows:  # fmt: skip
         """Rows to be learned, as numbers none of which is missing; y is checked, but as it was."""
         learned, columns = self._learned, None
+        if learned is not None and isinstance(X, Encoded):
+            X, y = self._rows(np.asarray(X), y, True, **options)
+            weight = self._weights(sample_weight, X.shape[0], whole_data)
+            return Rows(X, y, weight, columns=learned.columns, means=learned.means)
         table = self._table(X, learned)
         if table is not None:
             columns = Columns.of(table) if learned is None else learned.columns

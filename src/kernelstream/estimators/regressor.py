@@ -94,18 +94,21 @@ class Regressing(RegressorMixin, Saveable):
                 self._refused(error)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, ids: Any = None) -> np.ndarray:
         """The predicted number of each row.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        ids : sequence of str or int, default=None
+            One for each row, under which it waits for its target: see `learn_labels`. At most
+            `waiting_rows` rows wait; beyond, the first go, and are counted in `n_expired_`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        return self.outputs(X)[:, 0]
+        return self._read(X, ids)[0][:, 0]
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """The score is the prediction."""
@@ -140,7 +143,8 @@ class KernelRegressor(Regressing, KernelEstimator):
         Short for ``margin=Nu(nu)``: move the zone until a share nu of the residuals lies outside.
     step_size : {"smd", "sqrt_decay", "constant"}, float or step size part, default="smd"
         "smd" is ``SMD(meta=0.03, normalized=True)`` here, which does not depend on the units of y.
-    update, budget, C, regularization, fit_intercept, n_epochs, random_state, missing, on_bad_row
+    update, budget, C, regularization, fit_intercept, n_epochs, random_state, missing,
+    waiting_rows, on_bad_row
         As in `KernelClassifier`.
     predictor : {"last", "averaged"}, default="last"
         What predicts: the model as it is now, or the average of all models so far, as in
@@ -193,6 +197,7 @@ class KernelRegressor(Regressing, KernelEstimator):
         scaling: Any = None,
         target_scaling: Any = None,
         missing: Any = "error",
+        waiting_rows: int = 10_000,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -214,6 +219,7 @@ class KernelRegressor(Regressing, KernelEstimator):
         self.scaling = scaling
         self.target_scaling = target_scaling
         self.missing = missing
+        self.waiting_rows = waiting_rows
         self.on_bad_row = on_bad_row
 
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
@@ -229,7 +235,7 @@ class KernelRegressor(Regressing, KernelEstimator):
             return 0.0, float(len(y))
         return float((own > constant).sum()), float((own < constant).sum())
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Any, return_std: bool = False, *, ids: Any = None) -> Any:
         """The predicted number of each row.
 
         Parameters
@@ -238,6 +244,9 @@ class KernelRegressor(Regressing, KernelEstimator):
         return_std : bool, default=False
             Whether to say how certain that is. This needs a second-order learner, such as
             `ks.make("sog-svr", "regressor")`.
+        ids : sequence of str or int, default=None
+            One for each row, under which it waits for its target: see `learn_labels`. At most
+            `waiting_rows` rows wait; beyond, the first go, and are counted in `n_expired_`.
 
         Returns
         -------
@@ -256,7 +265,9 @@ class KernelRegressor(Regressing, KernelEstimator):
         >>> bool(0.09 < std[0] < 0.13 and std[1] > 0.3)
         True
         """
-        if not return_std:
-            return self.outputs(X)[:, 0]
+        if ids is not None or not return_std:
+            predictions = super().predict(X, ids=ids)
+            if not return_std:
+                return predictions
         scores, variances, learned = self._read_variances(X)
         return scores[:, 0], np.sqrt(variances + learned.machine.noise_variance)
