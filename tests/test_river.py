@@ -256,7 +256,7 @@ def test_auto_detector():
 def test_missing_values_are_filled_in():
     rows = [x for x, _ in anomalies(1)][:60]
     for i in range(5, 60, 7):
-        rows[i] = {name: None if i % 2 else math.nan for name in rows[i]}
+        rows[i] = dict.fromkeys(rows[i], None if i % 2 else math.nan)
     model = river.AutoDetector(nu=0.1)
     for x in rows:
         model.learn_one(x)

@@ -87,7 +87,7 @@ def test_models_in_blocks_rows_files_and_undone(tmp_path):
     before = pieces.to_bytes()
     bad = FRAME[40:60].astype({"age": object})
     bad.loc[55, "age"] = "old"
-    with pytest.raises(ValueError, match="row 15 was refused: age is 'old', which is no number"):
+    with pytest.raises(ValueError, match="row 15 was refused: age is 'old', which is not a number"):
         pieces.partial_fit(bad, LABELS[40:60])
     assert pieces.to_bytes() == before
     ks.prequential(pieces, FRAME[40:], LABELS[40:])
@@ -122,7 +122,7 @@ def test_bad_rows_are_left_out():
     assert strict.skipped_ == {
         "the column 'b' is not one of a": 1,
         "a is missing: leave this row out, or fill it in by missing='mean'": 1,
-        "a is 'c', which is no number": 1,
+        "a is 'c', which is not a number": 1,
     }
 
 

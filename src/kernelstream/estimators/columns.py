@@ -19,7 +19,7 @@ import numpy as np
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least, one_of
 
-__all__ = ["Column", "Columns", "Table", "as_table", "is_missing"]
+__all__ = ["Column", "Columns", "Table", "as_table", "is_date", "is_missing"]
 
 KINDS = ("number", "date", "category")
 _OWN, _SHARED = 10, 6  # features of a column whose categories come with the stream
@@ -163,6 +163,14 @@ def is_missing(value: Any) -> bool:
         return True
 
 
+def is_date(value: Any) -> bool:
+    """Whether an entry is a date, or the text of one as ISO 8601 writes it."""
+    try:
+        return bool(_moment(value) is not None)
+    except (TypeError, ValueError):
+        return False
+
+
 # --- encoding -------------------------------------------------------------------------------------
 
 
@@ -235,7 +243,7 @@ class Column(NamedTuple):
                 found[i] = nothing if is_missing(value) else convert(value)
             except (TypeError, ValueError, OverflowError):
                 raise BadRow(
-                    i, f"{self.name} is {_shown(value)}, which is no {self.kind}"
+                    i, f"{self.name} is {_shown(value)}, which is not a {self.kind}"
                 ) from None
         return found
 
