@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, settings
 
 import kernelstream as ks
 from kernelstream import losses
-from kernelstream.compiled import nothing_kept
 from kernelstream.fleet import records
 from kernelstream.learner import machine
 from kernelstream.parts import registry
@@ -37,8 +36,7 @@ def own_registry():
     """Parts that a test registers are forgotten after it."""
     registries = registry._ENTRIES, losses.registry._ENTRIES
     before = [dict(entries) for entries in registries]
-    with nothing_kept():  # other processes cannot import them
-        yield
+    yield
     for entries, old in zip(registries, before, strict=True):
         entries.clear()
         entries.update(old)

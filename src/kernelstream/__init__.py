@@ -18,15 +18,17 @@ if TYPE_CHECKING:
         updates,
         vision,
     )
+    from kernelstream.averaging import average
     from kernelstream.checkpoints import Checkpointer
     from kernelstream.committee import AutoClassifier, AutoDetector, AutoRegressor, Committee
     from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
     from kernelstream.evaluate import PrequentialResult, prequential
-    from kernelstream.fleet import Fleet
+    from kernelstream.fleet import Fleet, KeyedFleet, ModelStore
     from kernelstream.learner.rows import BadRow
     from kernelstream.loading import load
     from kernelstream.persistence import FileError
     from kernelstream.presets import make
+    from kernelstream.stores import Device
 
 __version__ = "0.1.0"
 
@@ -39,12 +41,16 @@ _HOME = {
     "BadRow": "learner.rows",
     "Checkpointer": "checkpoints",
     "Committee": "committee",
+    "Device": "stores",
     "FileError": "persistence",
     "Fleet": "fleet",
     "KernelClassifier": "estimators",
     "KernelRegressor": "estimators",
+    "KeyedFleet": "fleet",
+    "ModelStore": "fleet",
     "NoveltyDetector": "estimators",
     "PrequentialResult": "evaluate",
+    "average": "averaging",
     "load": "loading",
     "make": "presets",
     "prequential": "evaluate",
@@ -61,13 +67,17 @@ __all__ = [
     "BadRow",
     "Checkpointer",
     "Committee",
+    "Device",
     "FileError",
     "Fleet",
     "KernelClassifier",
     "KernelRegressor",
+    "KeyedFleet",
+    "ModelStore",
     "NoveltyDetector",
     "PrequentialResult",
     "__version__",
+    "average",
     "budgets",
     "committee",
     "datasets",

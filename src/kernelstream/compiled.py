@@ -10,16 +10,27 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
+from numba import types
 from numba.core import event
+from numba.core.targetconfig import ConfigStack
+from numba.core.typing.templates import AbstractTemplate, infer_global
+from numba.extending import lower_builtin
 
-__all__ = ["as_argument", "compiled", "entry_point", "nothing_kept", "seconds_compiling"]
+__all__ = [
+    "as_argument",
+    "as_caller",
+    "calling",
+    "compiled",
+    "entry_point",
+    "helper",
+    "seconds_compiling",
+]
 
 _logger = logging.getLogger("kernelstream")
 
@@ -75,58 +86,115 @@ def compiled(
         function.py_func = function  # type: ignore[attr-defined]
         return function
     fastmath: Any = {"reassoc", "contract"} if any_order else {"contract"} if fused else False
+    options: dict[str, Any] = {
+        "error_model": "numpy", "fastmath": fastmath, "nogil": nogil, "forceinline": inlines,
+        "_nrt": allocates,
+    }  # fmt: skip
+    return _cached(function, options)
+
+
+# --- functions that compiled code calls -----------------------------------------------------------
+# numba.extending has `register_jitable` and `overload_method` for this. What they compile is not
+# kept on disk, so that each process would compile all that a new combination of parts has in common
+# with the others; and every attribute of every record would be looked for among all methods of all
+# rules, which takes a sixth of the time that a loop takes to compile.
+
+
+def helper(function: Callable[..., Any] | None = None, *, inlines: bool = False) -> Any:
+    """Decorator: a plain function that compiled code may call too, compiled as its caller is.
+
+    `inlines` puts it, and all that it calls, into the caller.
+    """
+    if function is None:
+        return lambda function: helper(function, inlines=inlines)
+    plain: Callable[..., Any] = function
+    if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
+        return function
+
+    class Helper(AbstractTemplate):
+        key = plain
+
+        def generic(self, arguments: Any, keywords: Any) -> Any:
+            return as_caller(plain, inlines).get_call_type(self.context, arguments, keywords)
+
+    infer_global(plain, types.Function(Helper))
+    lower_builtin(plain, types.VarArg(types.Any))(
+        calling(lambda signature: as_caller(plain, inlines))
+    )
+    return plain
+
+
+def calling(choose: Callable[[Any], Any]) -> Callable[..., Any]:
+    """What the compiler writes for a call, where `choose` says what is called, by its signature."""
+
+    def call(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        function = context.get_function(choose(signature), signature)
+        context.add_linking_libs(getattr(function, "libs", ()))
+        return function(builder, arguments)
+
+    return call
+
+
+def as_caller(function: Callable[..., Any], inlines: bool = False) -> Any:
+    """The compiler's type of a function, with the options of the function that calls it."""
+    flags = ConfigStack.top_or_none()
+    fastmath, inlines = frozenset(flags.fastmath.flags), inlines or flags.forceinline
+    variant = function, fastmath, inlines
+    if variant not in _variants:
+        # Such a function may make arrays (see `compiled`), and is rid of them when it returns.
+        options: dict[str, Any] = {
+            "error_model": "numpy", "fastmath": set(fastmath), "forceinline": inlines,
+            "_nrt": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
+        }  # fmt: skip
+        folder = "-".join(["called", *sorted(fastmath), *(["inlined"] if inlines else [])])
+        _variants[variant] = _cached(function, options, folder)
+    return types.Dispatcher(_variants[variant])
+
+
+_variants: dict[tuple[Any, frozenset[str], bool], Any] = {}
+
+
+# --- what is kept on disk -------------------------------------------------------------------------
+
+
+def _cached(function: Callable[..., Any], options: dict[str, Any], folder: str = "") -> Any:
+    """What the compiler makes of a function; on disk, if the function is ours, in `folder`."""
+    keeps = _FOLDER is not None and _is_of_package(function)
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     if _FOLDER is not None:
-        numba.config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]  # read while decorating
+        # read while decorating
+        numba.config.CACHE_DIR = str(_FOLDER / folder)  # type: ignore[attr-defined]
     try:
-        options: dict[str, Any] = {
-            "cache": _FOLDER is not None, "error_model": "numpy", "fastmath": fastmath,
-            "nogil": nogil, "forceinline": inlines, "_nrt": allocates,
-        }  # fmt: skip
-        made = numba.njit(**options)(function)
+        made = numba.njit(cache=keeps, **options)(function)
     finally:
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
-    _leave_out_strangers(made)
+    if keeps:
+        _keep_only_ours(made)
     return made
 
 
-_kept = {"results": True}  # whether what is compiled now goes to the disk
+def _keep_only_ours(function: Any) -> None:
+    """Write to disk only what was compiled for parts of this package.
 
-
-@contextmanager
-def nothing_kept() -> Iterator[None]:
-    """For a while, let what is compiled stay in this process: for parts that others cannot import.
-
-    Numba reads the types of all that a function was compiled for at once, and where one of them is
-    of a module that does not exist in a process, it can read none.
+    The folder is that of our source. A part of the user's may change while ours does not; machine
+    code made of its old lines would then be taken for that of the new ones.
     """
-    _kept["results"] = False
-    try:
-        yield
-    finally:
-        _kept["results"] = True
+    index = function._cache._cache_file  # noqa: SLF001 (nothing of it is public)
+    save = index.save
 
-
-def _leave_out_strangers(function: Any) -> None:
-    """Let the cache on disk be passed over where it names types that this process does not know."""
-    index = getattr(getattr(function, "_cache", None), "_cache_file", None)
-    if index is None:
-        return
-    load, save, is_known = index._load_index, index.save, True  # noqa: SLF001 (nothing is public)
-
-    def load_what_is_known() -> Any:
-        nonlocal is_known
-        try:
-            return load()
-        except (ImportError, AttributeError):
-            is_known = False  # and must not be overwritten
-            return {}
-
-    def save_what_all_know(key: Any, data: Any) -> None:
-        if is_known and _kept["results"]:
+    def save_ours(key: Any, data: Any) -> None:
+        if all(map(_is_known, key[0])):
             save(key, data)
 
-    index._load_index, index.save = load_what_is_known, save_what_all_know  # noqa: SLF001
+    index.save = save_ours
+
+
+def _is_known(kind: Any) -> bool:
+    """Whether a type of the compiler is made of records of this package alone."""
+    record = getattr(kind, "instance_class", None)
+    if record is not None and not _is_of_package(record):
+        return False
+    return all(map(_is_known, getattr(kind, "types", ())))
 
 
 # --- entering compiled code without its search for types ------------------------------------------
@@ -238,14 +306,17 @@ class _Watch(event.Listener):
 
 
 def _is_ours(event: Any) -> bool:
-    function = getattr((event.data or {}).get("dispatcher"), "py_func", None)
-    return getattr(function, "__module__", "").partition(".")[0] == __name__.partition(".")[0]
+    return _is_of_package(getattr((event.data or {}).get("dispatcher"), "py_func", None))
+
+
+def _is_of_package(thing: Any) -> bool:
+    return getattr(thing, "__module__", "").partition(".")[0] == __name__.partition(".")[0]
 
 
 def _say_that_it_compiles() -> None:
     again = "The result is kept" if _FOLDER is not None else "No folder can be written to keep it"
     _logger.warning(
-        "kernelstream compiles this combination of parts, which takes about 15 seconds. %s.", again
+        "kernelstream compiles this combination of parts, which takes some seconds. %s.", again
     )
 
 

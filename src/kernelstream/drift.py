@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelstream.compiled import as_argument, compiled
+
 __all__ = ["LossWatch"]
 
 _SHARES = (0.1, 0.3, 0.8)  # small shares detect small changes, large shares sudden ones
@@ -60,21 +62,11 @@ class LossWatch(NamedTuple):
         events : ndarray of int
             The positions of the events in `losses`.
         """
-        n_rows, mean, wealth = self
-        events = []
-        for i, loss in enumerate(losses.tolist()):
-            if n_rows >= _FIRST and mean > 0.0:
-                gain = min(loss / mean, _LARGEST) - 1.0
-                wealth = tuple(
-                    max(1.0, w * (1.0 + share * gain))
-                    for w, share in zip(wealth, _SHARES, strict=True)
-                )
-                if sum(wealth) >= _WEALTH * len(_SHARES):
-                    events.append(i)
-                    n_rows, mean, wealth = LossWatch()
-            n_rows += 1
-            mean += (loss - mean) / min(0.5 * (n_rows + 1), _WINDOW)
-        return LossWatch(n_rows, mean, wealth), np.array(events, dtype=np.int64)
+        wealth, events = np.array(self.wealth), np.empty(len(losses), np.int64)
+        n_rows, mean, n_events = _look(
+            as_argument(losses), int(self.n_rows), float(self.mean_loss), wealth, events
+        )
+        return LossWatch(int(n_rows), float(mean), tuple(wealth.tolist())), events[:n_events]
 
     @classmethod
     def from_json(cls, saved: Any) -> "LossWatch":
@@ -87,3 +79,25 @@ class LossWatch(NamedTuple):
         ):
             raise ValueError(f"{saved!r} is not what is known of losses.")
         return watch
+
+
+@compiled
+def _look(losses, n_rows, mean, wealth, events):
+    """Bet on every loss; write the events and the wealth, and answer the rest of the state."""
+    n_events = 0
+    for i in range(losses.shape[0]):
+        loss = losses[i]
+        if n_rows >= _FIRST and mean > 0.0:
+            gain, total = min(loss / mean, _LARGEST) - 1.0, 0.0
+            for j in range(wealth.shape[0]):
+                wealth[j] = max(1.0, wealth[j] * (1.0 + _SHARES[j] * gain))
+                total += wealth[j]
+            if total >= _WEALTH * wealth.shape[0]:
+                events[n_events] = i
+                n_events += 1
+                n_rows, mean = 0, 0.0
+                for j in range(wealth.shape[0]):
+                    wealth[j] = 1.0
+        n_rows += 1
+        mean += (loss - mean) / min(0.5 * (n_rows + 1), _WINDOW)
+    return n_rows, mean, n_events

@@ -33,7 +33,7 @@ def test_blocks_files_and_undo(tmp_path):
     # least squares that forgets is not as well conditioned as the others
     np.testing.assert_allclose(pieces.predict_proba(X), whole.predict_proba(X), atol=1e-6)
     assert set(whole.weights_) == {
-        "adagrad", "linear-pa", "smd-linear", "rls", "second-order", "pa", "forest"
+        "adagrad", "smd-linear", "rls", "second-order", "pa", "forest"
     }  # fmt: skip
     assert (whole.predict(X) == Y).mean() > 0.97
     one = pieces.predict_one(X[0])
@@ -43,7 +43,7 @@ def test_blocks_files_and_undo(tmp_path):
 @pytest.mark.usefixtures("without_compiler")  # sparse rows are compiled in test_linear.py
 def test_sparse_rows():
     model = ks.AutoClassifier().partial_fit(scipy.sparse.csr_array(X[:100]), Y[:100])
-    assert list(model.weights_) == ["adagrad", "linear-pa", "smd-linear"]
+    assert list(model.weights_) == ["adagrad", "smd-linear", "linear-pa"]
     assert (model.predict(scipy.sparse.csr_array(X[:100])) == Y[:100]).mean() > 0.9
 
 

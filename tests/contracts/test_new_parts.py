@@ -14,6 +14,7 @@ from kernelstream.estimators.files import from_bytes
 from kernelstream.expansion import IS_DROPPED, JOINS, REPLACES, Replacing
 from kernelstream.kernels import MappedKernel
 from kernelstream.kernels.quantities import SQUARED_DISTANCE
+from kernelstream.learner.learn import learn_tile
 from kernelstream.losses import loss
 from kernelstream.margins import Margin
 from kernelstream.margins.base import MarginRule
@@ -225,6 +226,11 @@ def test_a_model_of_new_parts_compiles_and_so_does_a_fleet():
     alone = ks.make("norma", "regressor", **{**chosen, "margin": 1.0})
     alone.partial_fit(X[:90:3], X[:90:3, 0])
     np.testing.assert_allclose(fleet.model(0).predict(X), alone.predict(X), rtol=1e-9)
+    # A part may be edited while this package is not: machine code of its old lines is not kept.
+    kept = learn_tile._cache._cache_file._load_index()
+    assert len(learn_tile.overloads) > 0
+    assert "SquaredHinge" in str(list(learn_tile.overloads))
+    assert "SquaredHinge" not in str(list(kept))
 
 
 def test_names_lists_and_errors_know_new_parts():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import kernelstream as ks
-from kernelstream.budgets import Independent
+from kernelstream.budgets import Independent, LeastLoss, OldestOut, SmallestOut, Unbounded
 from kernelstream.kernels import RBF, Bias, Laplacian, Linear, Matern, Scaled, Sum
 from kernelstream.scalings import Renewed
 from kernelstream.updates import Dual
@@ -231,10 +231,86 @@ def test_gradients_of_kernels(chosen):
         np.testing.assert_allclose(found[:, :, j], expected, atol=1e-7)
 
 
+# --- learners of the first order ------------------------------------------------------------------
+
+
+def first_order(preset="svmd", **params):
+    params = {"kernel": RBF(WIDTH), "scaling": Renewed(metric=True), "budget": 60, **params}
+    return ks.make(preset, "classifier", **params)
+
+
+def labelled(n_rows, seed=0):
+    X, y = stream(n_rows, seed)
+    return X, (y > 1e4).astype(int)
+
+
+@pytest.mark.parametrize("budget", [OldestOut(60, exact=True), SmallestOut(60), Unbounded()])
+def test_first_order_norms_are_those_of_the_new_points(budget):
+    X, y = labelled(255)
+    model = first_order(budget=budget, regularization=1e-3).partial_fit(X, y, classes=[0, 1])
+    assert model.machine_.state.scaling.found[0] == 255  # a renewal was the last thing to happen
+    machine = model.machine_
+    rows, n = machine.store.stored(machine.n_points), machine.n_points
+    K = machine.kernel(rows)
+    p, q, r = machine.state.expansion.scale
+    a, b = machine.state.expansion.coef[0, :, :n]
+    alpha, beta = p * a, q * b + r * a
+    assert machine.state.expansion.norm2[0] == pytest.approx(alpha @ K @ alpha, rel=1e-9)
+    assert machine.state.expansion.pi[0] == pytest.approx(beta @ K @ alpha, rel=1e-9, abs=1e-12)
+    # the points are rows of the stream, scaled by the numbers of all 255
+    scale = machine.parts.scaling.raw(machine.state.scaling, rows)
+    nearest = np.abs((X[None] - scale[:, None]) / X.std(axis=0)).max(axis=2).min(axis=1)
+    assert np.count_nonzero(nearest > 1e-6) <= 20  # feature 2 was constant at first
+
+
+def test_first_order_blocks_do_not_matter():
+    X, y = labelled(300, 1)
+    whole = first_order().partial_fit(X, y, classes=[0, 1])
+    pieces, rows, start = first_order(), first_order(), 0
+    for stop in (1, 2, 5, 64, 127, 128, 200, 300):
+        pieces.partial_fit(X[start:stop], y[start:stop], classes=[0, 1])
+        start = stop
+    rows.partial_fit(X[:1], y[:1], classes=[0, 1])
+    for x, target in zip(X[1:], y[1:], strict=True):
+        rows.learn_one(x, target)
+    said = whole.decision_function(X)
+    for model in (pieces, rows):
+        np.testing.assert_allclose(model.decision_function(X), said, rtol=1e-9, atol=1e-9)
+
+
+def test_first_order_undo_and_files(tmp_path):
+    X, y = labelled(260, 2)
+    model = first_order().partial_fit(X[:150], y[:150], classes=[0, 1])
+    before, bad = model.to_bytes(), X[150:].copy()
+    bad[109] = 1e300  # after the renewal at row 256
+    with pytest.raises(ks.BadRow, match="row 109"):
+        model.partial_fit(bad, y[150:])
+    assert model.to_bytes() == before
+    model.save(tmp_path / "m.ks")
+    loaded = ks.load(tmp_path / "m.ks").partial_fit(X[150:], y[150:])
+    assert loaded.to_bytes() == model.partial_fit(X[150:], y[150:]).to_bytes()
+
+
+def test_first_order_finds_what_matters():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(2000, 8)) * 10.0 ** np.arange(-4, 4)
+    y = (np.sin(2e4 * X[:, 0]) > 0).astype(int)
+    model = first_order(kernel=RBF(0.5), budget=200).partial_fit(X, y)
+    assert model.metric_.diagonal().argmax() == 0
+    assert model.metric_[0, 0] > 3.0
+    plain = first_order(kernel=RBF(0.5), budget=200, scaling="running").partial_fit(X, y)
+    assert model.score(X, y) > plain.score(X, y) + 0.05
+
+
 def test_what_it_does_not_go_with():
     X, y = stream(20)
-    with pytest.raises(ValueError, match="second order"):
-        ks.KernelRegressor(scaling="renewed").partial_fit(X, y)
+    for params in ({"budget": LeastLoss(9)}, {"budget": OldestOut(9, max_age=5)}):
+        with pytest.raises(ValueError, match="kernel values between points"):
+            ks.KernelRegressor(scaling="renewed", **params).partial_fit(X, y)
+    with pytest.raises(ValueError, match="that keep points"):
+        ks.KernelRegressor("linear", scaling="renewed").partial_fit(X, y)
+    with pytest.raises(ValueError, match="fleet"):
+        ks.Fleet("svmd", "classifier", n_models=2, n_features=3, scaling="renewed")
     with pytest.raises(ValueError, match="second order"):
         ks.KernelRegressor(target_scaling="renewed").partial_fit(X, y)
     with pytest.raises(ValueError, match="dense"):

@@ -256,3 +256,20 @@ def test_a_newcomer_must_be_worth_its_place(preset):
         kept[worth] = {tuple(row) for row in model.support_vectors_}
     assert kept[1e12] == {tuple(row) for row in first}
     assert len(kept[1.0] - kept[1e12]) > 2
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_few_rows_join_a_full_dictionary():
+    """A row that would not stay is not let in, and the error is that of a smaller dictionary."""
+    X, y = lively_rows(640, 4)
+    model = regressor(gamma=0.5, budget=Independent(1e-3, 24, worth=3.0))
+    slots = [trail.slot for trail in model.learn_block(X, y).trails]
+    joined = np.concatenate(slots) >= 0
+    assert joined[:64].mean() > 0.3
+    assert 0.01 < joined[320:].mean() < 0.5 * joined[:64].mean()
+    machine = model.machine_
+    assert machine.state.update.bar[0] > 0.0
+    n, inverse = machine.n_points, machine.state.budget.inverse
+    own = inverse[:n, :n] @ machine.state.update.covariance[:n, :n] @ inverse[:n, :n]
+    costs = machine.coefficients()[0] ** 2 / own.diagonal()
+    assert machine.state.update.bar[0] == pytest.approx(costs.min(), rel=1e-6)

@@ -3,8 +3,8 @@
 from typing import Any, Protocol
 
 import numpy as np
-from numba.extending import register_jitable
 
+from kernelstream.compiled import helper
 from kernelstream.parts import SLACK, Part
 
 __all__ = ["NO_LIMIT", "Budget", "BudgetRule", "fade", "norm2_of", "smallest"]
@@ -13,7 +13,7 @@ NO_LIMIT = 2**62
 _MOST_HALVINGS = 200.0  # far below what a double can tell
 
 
-@register_jitable
+@helper
 def smallest(sizes, n):
     """Index of the smallest of the first n; near-ties go to the lowest index."""
     best = 0
@@ -26,7 +26,7 @@ def smallest(sizes, n):
     return best
 
 
-@register_jitable
+@helper
 def fade(half_lives):
     """How often the coefficients of a point have been halved in the competition for its place.
 
@@ -36,7 +36,7 @@ def fade(half_lives):
     return int(min(max(half_lives, 0.0), _MOST_HALVINGS))
 
 
-@register_jitable
+@helper
 def norm2_of(x):
     """Squared norm of a short vector."""
     total = 0.0
@@ -83,6 +83,7 @@ class Budget(Part):
     keeps_all = False  # every row with a coefficient stays a point
     is_dictionary = False  # rows join by what they add, and the others are combinations of them
     projects = False  # what goes is projected on what stays, or merged: old coefficients change
+    keeps_kernel_values = False  # of points with each other or themselves
     expires = False  # points go without another's coming
     is_folded = False  # no points: rows are added to a weight for each explicit feature
     worth = 1.0  # how many times as much as the cheapest point a new one must be worth
@@ -95,6 +96,13 @@ class Budget(Part):
         """Whether to keep k(points, points), to correct ||f||^2 and <f, v> for dropped points."""
         return False
 
+    def lines_read(self, state: Any, n_points: int, n_rows: int) -> list[slice]:
+        """The points whose kernel values with a tile's rows `make_room` and its action may read.
+
+        Points that can't go while n rows are learned need not be among them.
+        """
+        return [slice(0, n_points)]
+
     def fades(self) -> bool:
         """Whether what a point counts in the competition for its place falls with its age."""
         return False
@@ -106,6 +114,9 @@ class Budget(Part):
     def to_rule(self) -> Any:
         """The compiled rule: see the package's docstring for what it answers."""
         raise TypeError(f"{type(self).__name__} must say its rule.")
+
+    def adopt(self, state: Any, expansion: Any, gram: np.ndarray) -> None:
+        """Remember points that did not come row by row; `gram` has the kernel values of theirs."""
 
     def n_kept(self, state: Any, expansion: Any) -> Any:
         """How many points there are, of one model or of many."""

@@ -4,10 +4,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from kernelstream.budgets.base import Budget, BudgetRule, fade, norm2_of, smallest
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.expansion import IS_DROPPED, IS_MERGED, JOINS, MERGES, REPLACES, Merging
 from kernelstream.expansion.operations import put_into_gram
 from kernelstream.parts import SLACK, Choice, Field, integer_at_least, part, rule
@@ -56,7 +55,7 @@ def best_share(kappa, goes2, stays2, product):
     return h
 
 
-@register_jitable
+@helper
 def first_share(goes2, stays2, product):
     """The best share of two points that are close, as far as `best_share` looks for it."""
     total = goes2 + stays2 + 2.0 * product
@@ -208,6 +207,7 @@ class Merge(Budget):
     """
 
     projects = True
+    keeps_kernel_values = True
 
     def __init__(self, size: int = 256):
         self.size = size
@@ -241,6 +241,9 @@ class Merge(Budget):
             sizes=Field(memory, 0.0, later=True),
             products=Field(memory, 0.0, later=True),
         )
+
+    def adopt(self, state: Mergers, expansion: Any, gram: np.ndarray) -> None:
+        state.gram[: len(gram), : len(gram)] = gram
 
     def to_rule(self) -> MergeRule:
         self.check()

@@ -164,6 +164,10 @@ class OldestOut(Dropping):
     def expires(self) -> bool:  # type: ignore[override]
         return self.max_age is not None or self.max_error is not None
 
+    @property
+    def keeps_kernel_values(self) -> bool:  # type: ignore[override]
+        return self.expires
+
     def state(self) -> Any:
         if not self.expires:
             return super().state()
@@ -178,9 +182,22 @@ class OldestOut(Dropping):
             lost=Field((), 0.0, least=0.0, later=True),
         )
 
+    def adopt(self, state: Any, expansion: Any, gram: np.ndarray) -> None:
+        if self.expires:
+            n = len(gram)
+            state.queue[:n], state.diagonal[:n] = np.arange(n), gram.diagonal()
+            state.born[:n] = expansion.n_seen[0]
+
     def n_kept(self, state: Any, expansion: Any) -> Any:
         n_kept = super().n_kept(state, expansion)
         return n_kept - state.n_spare[..., 0] if self.expires else n_kept
+
+    def lines_read(self, state: Any, n_points: int, n_rows: int) -> list[slice]:
+        if self.expires:  # any number of points may go
+            return super().lines_read(state, n_points, n_rows)
+        first, n_rows = int(state.oldest[0]), min(n_rows, n_points)
+        around = max(first + n_rows - int(self.size), 0)  # the ring begins anew
+        return [slice(first, min(first + n_rows, n_points)), slice(0, around)]
 
     def truncation_error(self, state: Any) -> float | None:
         return float(state.lost[0]) if self.expires else None

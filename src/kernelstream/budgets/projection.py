@@ -4,10 +4,9 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from kernelstream.budgets.base import Budget, BudgetRule, norm2_of, smallest
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.expansion import IS_DROPPED, IS_PROJECTED, JOINS, REPLACES, Projecting
 from kernelstream.expansion.operations import put_into_gram
 from kernelstream.parts import LARGEST_SQUARE, SLACK, Field, rule
@@ -42,6 +41,7 @@ class ProjectingBudget(Budget):
     """A budget that projects what goes on what stays."""
 
     projects = True
+    keeps_kernel_values = True
 
     def state(self) -> Projection:
         square, column = ("points", "points"), ("points_and_one",)
@@ -54,8 +54,13 @@ class ProjectingBudget(Budget):
             replaced=Field((), 0, int),
         )
 
+    def adopt(self, state: Projection, expansion: Any, gram: np.ndarray) -> None:
+        n = len(gram)
+        state.gram[:n, :n] = gram
+        invert(state, n, self.to_rule().ridge)
 
-@register_jitable
+
+@helper
 def remainder(k, i, n, u, k_xx, ridge):
     """Squared distance of row i from the combination u of the points (3.10)."""
     gap = k_xx

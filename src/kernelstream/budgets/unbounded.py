@@ -1,5 +1,7 @@
 """The budget without a limit."""
 
+from typing import Any
+
 from kernelstream.budgets.base import NO_LIMIT, Budget
 from kernelstream.budgets.dropping import Ring, RingRule, ring
 from kernelstream.parts import part
@@ -22,6 +24,9 @@ class Unbounded(Budget):
 
     def limit(self) -> int | None:
         return None
+
+    def lines_read(self, state: Any, n_points: int, n_rows: int) -> list[slice]:
+        return []  # no point goes
 
     def state(self) -> Ring:
         return ring()

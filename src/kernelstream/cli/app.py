@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import kernelstream
+from kernelstream.cli.serve import register as register_serve
 
 app = typer.Typer(
     name="kernelstream",
@@ -413,3 +414,6 @@ def benchmark(
         chosen = work.chosen_streams(task, streams)
         names = work.chosen_contestants(chosen, contestants)
         work.benchmark(chosen, names, out, quick, Console())
+
+
+register_serve(app, _errors_as_messages)

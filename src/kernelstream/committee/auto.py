@@ -16,6 +16,7 @@ from kernelstream.updates import RLS, Dual
 __all__ = ["AutoClassifier", "AutoRegressor"]
 
 _MOST_FOR_SQUARES = 200  # features, up to which recursive least squares takes little time
+_NO_STEP = 1e-9  # C of a machine that stays at zero, which is the mean of the targets
 _SQUARES = 4.0  # scores of least squares on labels are small: what they are multiplied with
 
 # Two views of a row: compressed z-scores, and the same brought to length one.
@@ -38,6 +39,9 @@ class AutoClassifier(CommitteeClassifier):
     mixing : mixing part, default=None
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
+    device : str, `Device` or None, default=None
+        As in `Committee`. The members that were chosen for all streams are small, and stay on the
+        host.
     class_weight : dict, "balanced" or None, default=None
         How much the rows of each class count, as in `KernelClassifier`. Probabilities are then
         those of a stream in which classes come as often as they count.
@@ -73,11 +77,11 @@ class AutoClassifier(CommitteeClassifier):
             return super().chosen(n_features, is_sparse)
         members = [
             Member("adagrad", make("adagrad", "classifier", scaling=_COMPRESSED)),
-            Member("linear-pa", make("linear-pa", "classifier", C=1.0, scaling=_UNIT)),
             Member("smd-linear", make("smd-linear", "classifier", scaling=_UNIT)),
         ]
         if is_sparse:
-            return members
+            linear = make("linear-pa", "classifier", C=1.0, scaling=_UNIT)
+            return [*members, Member("linear-pa", linear)]
         if n_features <= _MOST_FOR_SQUARES:
             squares = make(
                 "rls", "classifier", update=RLS(0.999), regularization=1.0, scaling=_COMPRESSED
@@ -86,7 +90,7 @@ class AutoClassifier(CommitteeClassifier):
         kernel = Bias() + Scaled(Linear(), 1.0 / n_features) + RBF(2.0 / n_features)
         second_order = make(
             "sog-svc", "classifier", kernel=kernel, regularization=0.1, fit_intercept=False,
-            budget=Independent(0.003, 256, worth=3.0), scaling=_COMPRESSED,
+            budget=Independent(0.003, 256, worth=3.0), scaling=_RENEWED,
         )  # fmt: skip
         kernel_machine = make(
             "pa", "classifier", kernel=RBF(2.0), budget=Merge(512), scaling=_UNIT
@@ -103,8 +107,13 @@ class AutoClassifier(CommitteeClassifier):
         ]
 
 
-# Of the machines of `AutoRegressor`: gamma times the number of features, and the regularization.
-_WIDTHS = ((0.5, 0.3), (1.0, 0.1), (2.0, 0.03))
+# Of the machines of `AutoRegressor`: gamma times the number of features, the regularization, the
+# size of the dictionary, and what is left of a row one row later.
+_MACHINES = {
+    "wide": (1.0, 0.1, 256, 1.0),
+    "narrow": (2.0, 0.03, 128, 1.0),
+    "forgets": (1.0, 0.1, 128, 0.999),
+}
 # Its members for sparse rows: linear, and scaled without being centred.
 _SPARSE = (("adagrad", _COMPRESSED), ("smd-linear", _UNIT), ("linear-pa", _UNIT))
 
@@ -112,12 +121,12 @@ _SPARSE = (("adagrad", _COMPRESSED), ("smd-linear", _UNIT), ("linear-pa", _UNIT)
 class AutoRegressor(CommitteeRegressor):
     """A regressor for streams with nothing to tune.
 
-    Raw features and targets in, of any scale. Three machines of the second order, each fitted to
-    all rows so far over a dictionary of 256 points, differ in the width of their kernel; a fourth
-    one forgets, and a linear one is there for streams where that is enough. The weight of each is
-    learned from the stream (`RidgeStacking`). For sparse rows there are three linear machines of
-    the first order; features are then scaled, but not centred. Tables of pandas and polars come as
-    they are (docs/tables.md).
+    Raw features and targets in, of any scale. Two machines of the second order, each fitted to all
+    rows so far over a dictionary of points, differ in the width of their kernel; a third one
+    forgets, two linear ones follow changes fast, and one says no more than the mean. The weight of
+    each is learned from the stream (`RidgeStacking`). For sparse rows there are three linear
+    machines of the first order; features are then scaled, but not centred. Tables of pandas and
+    polars come as they are (docs/tables.md).
 
     Parameters
     ----------
@@ -162,18 +171,22 @@ class AutoRegressor(CommitteeRegressor):
                 for name, scaling in _SPARSE
             ]
         members = [
-            Member(f"width-{width:g}", _second_order(n_features, width, regularization))
-            for width, regularization in _WIDTHS
+            Member(name, _second_order(n_features, *numbers)) for name, numbers in _MACHINES.items()
         ]
-        members.append(Member("forgets", _second_order(n_features, 1.0, 0.1, 128, 0.999)))
+        linear = make("smd-linear", "regressor", scaling=_UNIT, target_scaling="running")
+        mean = make("linear-pa", "regressor", C=_NO_STEP, scaling=_UNIT, target_scaling="running")
+        members += [Member("smd-linear", linear), Member("mean", mean)]
         if n_features <= _MOST_FOR_SQUARES:
-            squares = make("rls", "regressor", scaling=_COMPRESSED, target_scaling="running")
+            squares = make(
+                "rls", "regressor", update=RLS(0.99), regularization=1.0, scaling=_COMPRESSED,
+                target_scaling="running",
+            )  # fmt: skip
             members.append(Member("rls", squares))
         return members
 
 
 def _second_order(
-    n_features: int, width: float, regularization: float, size: int = 256, forgetting: float = 1.0
+    n_features: int, width: float, regularization: float, size: int, forgetting: float
 ) -> Any:
     """A machine whose f is a constant, a linear function and one that turns on a given scale."""
     return make(

@@ -10,12 +10,14 @@ from kernelstream.committee.machine import CommitteeMachine
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
 from kernelstream.estimators import Classifying, Detecting, Regressing, StreamEstimator
 from kernelstream.estimators.base import Rows
+from kernelstream.estimators.choices import gains_from_device
 from kernelstream.estimators.files import described
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.files.bytes import FileError
 from kernelstream.learner.machine import Machine
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.presets import make
+from kernelstream.stores import as_device
 
 __all__ = [
     "Committee", "CommitteeClassifier", "CommitteeDetector", "CommitteeEstimator",
@@ -46,11 +48,12 @@ class CommitteeEstimator(StreamEstimator):
 
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        missing: Any = "mean", on_bad_row: Any = "raise",
+        device: Any = None, missing: Any = "mean", on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.members = members
         self.mixing = mixing
         self.n_jobs = n_jobs
+        self.device = device
         self.missing = missing
         self.on_bad_row = on_bad_row
 
@@ -86,6 +89,14 @@ class CommitteeEstimator(StreamEstimator):
             found.append(Member(name or usual, made))
         return _with_different_names(found)
 
+    def _placed(self, n_features: int, is_sparse: bool) -> list[Member]:
+        """The members for rows of a kind, those on the device that gain from it."""
+        members, device = self.chosen(n_features, is_sparse), as_device(self.device)
+        for member in members:
+            if device is not None and not is_sparse and gains_from_device(member.model):
+                member.model.set_params(device=device)
+        return members
+
     def member_names(self) -> list[str]:
         """The names of the members."""
         machine = self.machine_
@@ -110,7 +121,7 @@ class CommitteeEstimator(StreamEstimator):
 
     def new_machine(self, rows: Rows, whole_data: bool) -> CommitteeMachine:
         self.skips_bad_rows()  # checks `on_bad_row`
-        members = self.chosen(rows.X.shape[1], sparse.issparse(rows.X))
+        members = self._placed(rows.X.shape[1], sparse.issparse(rows.X))
         machines = [member.model.new_machine(rows, whole_data) for member in members]
         return self._committee(machines, members)
 
@@ -131,7 +142,7 @@ class CommitteeEstimator(StreamEstimator):
     ) -> CommitteeMachine:  # fmt: skip
         """The machine of a file."""
         n_first = integer_at_least("n_first_features", header["n_first_features"], 1)
-        chosen = self.chosen(n_first, bool(header["sparse"]))
+        chosen = self._placed(n_first, bool(header["sparse"]))
         if len(header["members"]) != len(chosen):
             raise FileError(f"the file has {len(header['members'])} members, not {len(chosen)}.")
         shared = {name: array for name, array in arrays.items() if name.startswith("parameter")}
@@ -175,6 +186,9 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
         probabilities.
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
+    device : str, `Device` or None, default=None
+        Where the points of members live that may have a thousand or more, as in `KernelClassifier`;
+        the others stay on the host.
     class_weight : dict, "balanced" or None, default=None
         How much the rows of each class count, for every member and for the mixing, as in
         `KernelClassifier`.
@@ -210,12 +224,13 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
 
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        class_weight: Any = None, missing: Any = "mean", waiting_rows: int = 10_000,
-        on_bad_row: Any = "raise",
+        device: Any = None, class_weight: Any = None, missing: Any = "mean",
+        waiting_rows: int = 10_000, on_bad_row: Any = "raise",
     ):  # fmt: skip
         super().__init__(
-            members, mixing=mixing, n_jobs=n_jobs, missing=missing, on_bad_row=on_bad_row
-        )
+            members, mixing=mixing, n_jobs=n_jobs, device=device, missing=missing,
+            on_bad_row=on_bad_row,
+        )  # fmt: skip
         self.class_weight = class_weight
         self.waiting_rows = waiting_rows
 
@@ -231,7 +246,7 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
 
     Parameters
     ----------
-    members, mixing, n_jobs, missing, waiting_rows, on_bad_row
+    members, mixing, n_jobs, device, missing, waiting_rows, on_bad_row
         As in `CommitteeClassifier`. The default mixing is `RidgeStacking`.
 
     Attributes
@@ -255,11 +270,13 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
 
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        missing: Any = "mean", waiting_rows: int = 10_000, on_bad_row: Any = "raise",
+        device: Any = None, missing: Any = "mean", waiting_rows: int = 10_000,
+        on_bad_row: Any = "raise",
     ):  # fmt: skip
         super().__init__(
-            members, mixing=mixing, n_jobs=n_jobs, missing=missing, on_bad_row=on_bad_row
-        )
+            members, mixing=mixing, n_jobs=n_jobs, device=device, missing=missing,
+            on_bad_row=on_bad_row,
+        )  # fmt: skip
         self.waiting_rows = waiting_rows
 
 
@@ -268,7 +285,7 @@ class CommitteeDetector(CommitteeEstimator, Detecting):
 
     Parameters
     ----------
-    members, mixing, n_jobs, missing, on_bad_row
+    members, mixing, n_jobs, device, missing, on_bad_row
         As in `CommitteeClassifier`. The default mixing is `HighestMean`.
 
     Attributes

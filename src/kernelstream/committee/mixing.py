@@ -9,9 +9,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.parts import Part, number, part
 
 __all__ = [
@@ -61,7 +60,7 @@ class Mixing(Part):
 # --- small positive definite systems --------------------------------------------------------------
 
 
-@register_jitable
+@helper
 def solve_positive(matrix, ridge, right, factor, out):
     """Write (matrix + ridge I)^-1 right into `out`, by Cholesky's factorization."""
     n = right.shape[0]
@@ -113,7 +112,7 @@ class NewtonWork(NamedTuple):
     factor: Any  # (members, members)
 
 
-@register_jitable
+@helper
 def _centre(scores, limit, out):
     """Scores of a row with mean zero over the classes, within the limit; one output is two."""
     n = out.shape[0]
@@ -129,7 +128,7 @@ def _centre(scores, limit, out):
         out[k] = min(max(scores[k] - mean, -limit), limit)
 
 
-@register_jitable
+@helper
 def _combine(weights, scores, n, out):
     for k in range(out.shape[0]):
         out[k] = 0.0
@@ -138,7 +137,7 @@ def _combine(weights, scores, n, out):
             out[k] += weights[e] * scores[e, k]
 
 
-@register_jitable
+@helper
 def _softmax(z, p):
     """Probabilities; return the logarithm of their sum before they were divided by it."""
     top = z[0]
@@ -153,7 +152,7 @@ def _softmax(z, p):
     return top + math.log(total)
 
 
-@register_jitable
+@helper
 def _newton_step(weights, hessian, decay, ridge, scores, n, z, label, weight, work):
     """One Newton step on the log loss: g = S (p - e_y), H = Cov_p(S)."""
     _softmax(z, work.p)
@@ -185,7 +184,7 @@ def _mix_labels(state, limit, scores, work, out):
         _write_scores(work.mixed, out[i])
 
 
-@register_jitable
+@helper
 def _mix_row(state, limit, scores, i, work):
     n = scores.shape[0]
     for e in range(n):
@@ -196,7 +195,7 @@ def _mix_row(state, limit, scores, i, work):
     _combine(state.top_weights, work.halves, 2, work.mixed)
 
 
-@register_jitable
+@helper
 def _write_scores(z, out):
     if out.shape[0] == 1:
         out[0] = z[1] - z[0]
@@ -345,7 +344,7 @@ class RidgeWork(NamedTuple):
 _FIRST_ROW = 1e-9  # the weight of the first row, whose error would outlast a thousand others
 
 
-@register_jitable
+@helper
 def _shares(error, share):
     """Shares of the members in the centre, by the inverse square of their mean squared error."""
     least = error[0]
@@ -360,7 +359,7 @@ def _shares(error, share):
         share[e] /= total
 
 
-@register_jitable
+@helper
 def _predict_level(level, ridge, said, work, apart):
     """What a stacking makes of what members said, and the centre; h is written into `apart`."""
     n = level.error.shape[0]
@@ -380,7 +379,7 @@ def _predict_level(level, ridge, said, work, apart):
     return min(max(result, lowest - width), highest + width), centre
 
 
-@register_jitable
+@helper
 def _learn_level(level, decay, said, apart, centre, result, y, weight):
     n = level.error.shape[0]
     if level.count[0] == 0.0:  # where targets lie nobody could know
@@ -518,7 +517,7 @@ class HighestState(NamedTuple):
     threshold: Any  # (1,): of the mixed score; below it a row is an alarm
 
 
-@register_jitable
+@helper
 def mix_highest(state, n_highest, said, lowest):
     """The mean of the lowest standardised scores: low means unlike the rows so far."""
     n, count = said.shape[0], state.count[0]
@@ -536,7 +535,7 @@ def mix_highest(state, n_highest, said, lowest):
     return total / n_highest
 
 
-@register_jitable
+@helper
 def learn_highest(state, nu, rate, said, mixed, weight):
     """Learn what the members said of a row, and whether it was an alarm."""
     # The threshold follows the quantile nu of the mixed scores, by the steps of Robbins and Monro:

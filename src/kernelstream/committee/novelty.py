@@ -24,10 +24,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from kernelstream.committee.mixing import HighestState, learn_highest, mix_highest
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.parts import LARGEST_SQUARE, Field
 
 __all__ = ["NoveltyState", "NoveltyWork", "declared", "new_work", "scan", "sizes_of"]
@@ -188,7 +187,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-@register_jitable
+@helper
 def uniform(seed, row):
     """A number in [0, 1) for each row: splitmix64 (Steele, Lea and Flood 2014), by its counter."""
     bits = np.uint64(seed) + np.uint64(row) * _GOLDEN
@@ -201,7 +200,7 @@ def uniform(seed, row):
 # --- scaling --------------------------------------------------------------------------------------
 
 
-@register_jitable
+@helper
 def _clipped(value, limit):
     return min(max(value, -limit), limit)
 
@@ -219,7 +218,7 @@ def _multiply(root, x, out):
     return length2
 
 
-@register_jitable
+@helper
 def _scale(state, x, work):
     """Write the row as it is scaled now, and by the frozen scales.
 
@@ -243,7 +242,7 @@ def _scale(state, x, work):
 # --- members --------------------------------------------------------------------------------------
 
 
-@register_jitable
+@helper
 def _mahalanobis(state, work):
     """``log(z^T (C + (0.01 + d/t) I)^-1 z / d + 0.1)``."""
     n, length2 = work.z.shape[0], 0.0
@@ -310,13 +309,13 @@ def _nearest(distance, n_points, itself, near, who):
     return found
 
 
-@register_jitable
+@helper
 def _reach(found, near, n_features):
     """The distance to the last of the neighbours."""
     return math.sqrt(near[found - 1] / n_features) if found > 0 else 0.0
 
 
-@register_jitable
+@helper
 def _local(points, n_points, reach, x, distance, work):
     """``log((D + 0.01) / (mean D of the neighbours + 0.01))``, and D."""
     _distances(points, n_points, x, distance)
@@ -327,7 +326,7 @@ def _local(points, n_points, reach, x, distance, work):
     return math.log((own + 0.01) / (others / found + 0.01)), own
 
 
-@register_jitable
+@helper
 def _bin_of(chosen, weight, low, width, x):
     """The bin of a projection in which x lies; beyond the last: in none."""
     value = 0.0
@@ -348,7 +347,7 @@ def _projections(chosen, weight, low, width, count, n_points, x, out):
     return math.log(n_points + 0.5 * _N_BINS) - total / low.shape[0]
 
 
-@register_jitable
+@helper
 def _say(state, x, work):
     """Write what each member says of a row: low means unlike the rows so far, as elsewhere."""
     n_points = state.n_points[0]
@@ -379,7 +378,7 @@ def _say(state, x, work):
 # --- learning -------------------------------------------------------------------------------------
 
 
-@register_jitable
+@helper
 def _is_let_in(state, score, weight):
     """Whether a row may enter the reservoir, by its mixed score, of which the gate keeps moments.
 
@@ -415,12 +414,12 @@ def _count(x, weight, n_rows, total, mean, square, products, away):
             products[i, j] += factor * away[j]
 
 
-@register_jitable
+@helper
 def _power(centre, mean, scale):
     return math.exp(_clipped(2.0 * (centre - mean) * scale, _STEEPEST))
 
 
-@register_jitable
+@helper
 def _place(centre, mass, power, n, x, weight):
     """Put a value among n centroids in order, of which there is room for one more."""
     place = n
@@ -464,7 +463,7 @@ def _add_to_histograms(x, weight, mean, scale, centre, mass, power, n):
             _place(centre[j], mass[j], power[j], last, x[j], weight)
 
 
-@register_jitable
+@helper
 def _enter(state, x, work, changes):
     """A row is offered to the reservoir, of which every row so far is a member alike."""
     state.n_offered[0] += 1
@@ -548,7 +547,7 @@ def _sort_into_bins(points, n_points, chosen, weight, x, low, width, count, bins
             count[p, b] += 1
 
 
-@register_jitable
+@helper
 def _renew(state, work):
     """Freeze the scales as they are now, and see the reservoir and the histograms by them."""
     n_features, n_points = work.z.shape[0], state.n_points[0]

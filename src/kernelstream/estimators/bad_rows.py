@@ -7,10 +7,11 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import _safe_indexing
 
+from kernelstream.arrays import on_host
 from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.parts import one_of
 
-__all__ = ["BadRowPolicy", "Sifted", "unmasked"]
+__all__ = ["BadRowPolicy", "Sifted", "problems_of_rows", "unmasked"]
 
 
 class Sifted:
@@ -66,7 +67,7 @@ class BadRowPolicy:
 
     def _sifted(self, X: Any, y: Any, sample_weight: Any) -> Sifted:
         """The rows that look sound, and fit what was learned."""
-        return Sifted(X, y, sample_weight, self._problems, self.target_check())
+        return Sifted(on_host(X), y, sample_weight, self._problems, self.target_check())
 
     def _allows_nan(self) -> bool:
         """Whether a row may have NaN for what is missing."""
@@ -78,7 +79,7 @@ class BadRowPolicy:
         X comes back as it is, or, where it has rows of different lengths or entries that are no
         numbers, as an array in which such rows are zero.
         """
-        return _problems_of_rows(X, self._row_width(), self._allows_nan())
+        return problems_of_rows(X, self._row_width(), self._allows_nan())
 
     def _skipped_so_far(self) -> dict[str, int]:
         """How many rows were left out, by reason."""
@@ -145,10 +146,13 @@ def _as_list(y: Any) -> list[Any]:
     return y.tolist() if hasattr(y, "tolist") else list(y)
 
 
-def _problems_of_rows(
-    X: Any, n_features: int | None, allow_nan: bool
+def problems_of_rows(
+    X: Any, n_features: int | None, allow_nan: bool = False
 ) -> tuple[Any, list[str | None]]:  # fmt: skip
-    """`n_features` is how long a row must be; None: the first sound row says."""
+    """X, and what is wrong with each of its rows.
+
+    `n_features` is how long a row must be; None: the first sound row says.
+    """
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         finite = np.ones(X.shape[0], dtype=bool)

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from kernelstream.drift import LossWatch
 from kernelstream.estimators.columns import Columns
 from kernelstream.estimators.intake import Encoded, Intake, Learned, Rows
+from kernelstream.estimators.labels import Labels
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.protocol import Learner
@@ -326,6 +327,14 @@ class StreamEstimator(Intake, BaseEstimator):
     def machine_(self) -> Any:
         """The machine that learns: its parts, state and points."""
         return self._known().machine
+
+    def learns_from_tables(self) -> bool:
+        """Whether rows come as tables, whose columns it encodes."""
+        return self._known().columns is not None
+
+    def labels_known(self) -> Labels | None:
+        """The labels of a classifier, as it knows them."""
+        return self._known().labels
 
     def readout(self) -> str:
         """What predicts: the model as it is."""

@@ -6,6 +6,7 @@ here knows a part by its class.
 
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 
 from kernelstream import losses
@@ -17,15 +18,17 @@ from kernelstream.margins import as_margin
 from kernelstream.parts import Choice, Unused, make, number, one_of
 from kernelstream.scalings import as_scaling
 from kernelstream.step_sizes import as_step_size
+from kernelstream.stores import as_device
 from kernelstream.updates import as_update
 
 __all__ = [
-    "DEFAULT_SIZE", "budget_of", "kernel_of", "learns_from_streams", "may_fold", "parts_of",
-    "refuse_unused", "solver_of",
+    "DEFAULT_SIZE", "budget_of", "gains_from_device", "kernel_of", "learns_from_streams",
+    "may_fold", "parts_of", "refuse_unused", "solver_of",
 ]  # fmt: skip
 
 _DEFAULT_REGULARIZATION = 1e-6
 DEFAULT_SIZE = 512  # points, where budget="auto" means points
+_MANY_POINTS = 1024  # from which on a device pays, measured: docs/gpu.md
 _KERNEL_DEFAULTS = {"gamma": "auto", "degree": 3, "coef0": 0.0}
 # Of RBF kernels between rows of unit length. Measured (docs/learners.md): functions that divide
 # classes need to turn more sharply than those of regression.
@@ -52,7 +55,7 @@ def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
                 "model would depend on how the stream is cut into blocks. Give a number, or "
                 "'auto' for 1 / n_features."
             )
-        variance = X.power(2).mean() - X.mean() ** 2 if sparse.issparse(X) else X.var()
+        variance = X.power(2).mean() - X.mean() ** 2 if sparse.issparse(X) else np.var(X)
         gamma = 1.0 / (n_features * variance) if variance > 0 else 1.0
     chosen = {"gamma": gamma, "degree": model.degree, "coef0": model.coef0}
     changed = {k: v for k, v in chosen.items() if v != _KERNEL_DEFAULTS[k]}
@@ -110,8 +113,11 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
         given=model.get_params(deep=False),
     )
     target_scaling = as_scaling(getattr(model, "target_scaling", None), "target_scaling")
+    device = as_device(model.device)
     for chosen in (margin, update, budget, kernel, step_size, choice.scaling, target_scaling):
         chosen.check_with(choice)
+    if device is not None:
+        device.check_with(choice)
     _check_predictor(model, choice)
     return Parts(
         kernel=kernel,
@@ -127,6 +133,7 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
         averaged=model.predictor == "averaged",
         scaling=choice.scaling,
         target_scaling=target_scaling,
+        device=device,
     )
 
 
@@ -230,6 +237,15 @@ def _refuse_unused_by_kernel(model: Any) -> None:
 def solver_of(model: Any) -> str | None:
     """The solver by which `fit` revisits rows, if the model's update has one."""
     return as_update(model.update).solver(budget_of(model))
+
+
+def gains_from_device(model: Any) -> bool:
+    """Whether a model of these parameters keeps so many dense points that a device pays."""
+    budget = budget_of(model)
+    if budget.is_folded or solver_of(model) is not None:
+        return False
+    limit = budget.limit()
+    return limit is None or limit >= _MANY_POINTS
 
 
 def learns_from_streams(model: Any) -> bool:

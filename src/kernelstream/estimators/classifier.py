@@ -430,6 +430,11 @@ class KernelClassifier(Classifying, KernelEstimator):
         What kernels see of a row. "running", recommended unless rows are scaled already: features
         by the mean and the standard deviation of the rows learned before (`scalings.Running`).
         None: the row as it is.
+    device : str, `Device` or None, default=None
+        Where points live and kernel values are made: "cuda", say, with PyTorch or CuPy
+        (docs/gpu.md). Rows are then learned in float32; ``Device("cuda", dtype="float64")`` asks
+        for float64. X may be an array on that device. It pays from about 1,000 points on. A file
+        does not say where its model was: `load` takes a device. None: on the host.
     class_weight : dict, "balanced" or None, default=None
         How much the rows of each class count, times their own weight. A dict has the weight of
         each label, 1 where it says nothing. "balanced": a row counts n / (k n_c), where n is the
@@ -528,6 +533,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         random_state: Any = None,
         predictor: str = "last",
         scaling: Any = None,
+        device: Any = None,
         class_weight: Any = None,
         missing: Any = "error",
         waiting_rows: int = 10_000,
@@ -551,6 +557,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         self.random_state = random_state
         self.predictor = predictor
         self.scaling = scaling
+        self.device = device
         self.class_weight = class_weight
         self.missing = missing
         self.waiting_rows = waiting_rows

@@ -20,7 +20,7 @@ from kernelstream.kernels import Kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, slots_of
 from kernelstream.parts import integer_at_least, one_of
-from kernelstream.stores import STAGED_ROWS
+from kernelstream.stores import STAGED_ROWS, as_device
 from kernelstream.waiting import WaitingRoom
 
 __all__ = [
@@ -81,7 +81,7 @@ class Saveable(StreamEstimator):
                 "n_features": machine.n_features,
                 "n_outputs": machine.n_outputs,
                 "sparse": machine.is_sparse,
-                "dtype": machine.dtype.newbyteorder("<").str,
+                "dtype": machine.dtype.newbyteorder("<").str,  # members may have others
                 "labels": None if labels is None else labels.to_json(),
                 "class_counts": _listed(learned.class_counts),
                 "columns": None if learned.columns is None else learned.columns.to_json(),
@@ -127,19 +127,22 @@ class Saveable(StreamEstimator):
 
 
 def from_bytes(
-    content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file"
-) -> Any:
+    content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file",
+    device: Any = None,
+) -> Any:  # fmt: skip
     """A model from the bytes that `save` would write."""
-    return with_header(content, kernel, max_bytes, name)[0]
+    return with_header(content, kernel, max_bytes, name, device)[0]
 
 
 def with_header(
-    content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file"
-) -> tuple[Any, dict[str, Any]]:
+    content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file",
+    device: Any = None,
+) -> tuple[Any, dict[str, Any]]:  # fmt: skip
     """A model, and the header it came with, which may hold more than the model."""
     header, arrays = read_bytes(content)
+    chosen = as_device(device)
     with strange_headers(name):
-        return rebuild(header, arrays, kernel, most_bytes(max_bytes, content)), header
+        return rebuild(header, arrays, kernel, most_bytes(max_bytes, content), chosen), header
 
 
 def most_bytes(max_bytes: Any, content: bytes) -> int | None:
@@ -153,21 +156,23 @@ def most_bytes(max_bytes: Any, content: bytes) -> int | None:
 
 
 def rebuild(
-    header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any, max_bytes: int | None
-) -> Any:
-    """The model of a file's header and arrays, checked down to every number."""
+    header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any, max_bytes: int | None,
+    device: Any = None,
+) -> Any:  # fmt: skip
+    """The model of a file's header and arrays, checked down to every number; on a device."""
     cls = SAVEABLE.get(header["class"])
     if cls is None:
         raise FileError(f"the file holds a {header['class']!r}, which is unknown here.")
     model = cls(**{k: from_json(v, arrays, kernel) for k, v in header["params"].items()})
+    if device is not None and "device" in model.get_params(deep=False):
+        model.set_params(device=device)  # what else there is stays on the host
     labels = labels_from_header(header, model.structure(), max_bytes)
     single_output, wanted = True, 1
     if (header["labels"] is None) == issubclass(cls, ClassifierMixin):
         raise FileError(f"the file has the labels {header['labels']!r}.")
     if labels is not None:
         single_output, wanted = labels.single_output, labels.n_outputs()
-    if header["dtype"] not in ("<f8", "<f4"):
-        raise FileError(f"the file claims rows of type {header['dtype']!r}.")
+    _precision(header)
     if integer_at_least("n_outputs", header["n_outputs"], 0) != wanted:
         raise FileError(f"the file has {header['n_outputs']} outputs where there must be {wanted}.")
     waiting = {name: arrays.pop(name) for name in list(arrays) if name.startswith("waiting.")}
@@ -178,6 +183,13 @@ def rebuild(
     if header.get("waiting") is not None:
         model.take_in(WaitingRoom.from_parts(header["waiting"], waiting, machine.n_features))
     return model
+
+
+def _precision(header: dict[str, Any]) -> np.dtype:
+    """The precision of the rows of a file's machine."""
+    if header["dtype"] not in ("<f8", "<f4"):
+        raise FileError(f"the file claims rows of type {header['dtype']!r}.")
+    return np.dtype(header["dtype"])
 
 
 def _intake_from(
@@ -205,7 +217,11 @@ def _listed(numbers: np.ndarray | None) -> list[float] | None:
 
 def described(machine: Machine, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """What a file says of one machine beside its arrays."""
-    return {"kernel": to_json(machine.kernel, arrays), "n_slots": machine.n_slots}
+    return {
+        "kernel": to_json(machine.kernel, arrays),
+        "n_slots": machine.n_slots,
+        "dtype": machine.dtype.newbyteorder("<").str,
+    }
 
 
 def machine_from_arrays(
@@ -216,13 +232,16 @@ def machine_from_arrays(
     resolved = from_json(header["kernel"], arrays, kernel)
     if not isinstance(resolved, Kernel) or resolved.resolve(1) != resolved:
         raise FileError(f"the file's kernel is {resolved!r}.")
-    sparse = bool(header.get("sparse", "points.indptr" in arrays))  # older files do not say it
+    dtype, sparse = (
+        _precision(header),
+        bool(header.get("sparse", "points.indptr" in arrays)),
+    )  # older files do not say it
     parts = parts_of(model, resolved, single_output, sparse)
     n_features = integer_at_least("n_features", header["n_features"], 1)
     n_slots, limit = slots_of(parts, n_features, header["n_slots"])
     _check_slots(header["n_slots"], parts, limit, int(arrays["expansion.n_points"][0]))
     machine = Machine(
-        parts, n_features, header["n_outputs"], np.dtype(header["dtype"]), sparse, max_bytes,
+        parts, n_features, header["n_outputs"], dtype, sparse, max_bytes,
         n_slots=n_slots,
     )  # fmt: skip
     if header["format_version"] == 1:

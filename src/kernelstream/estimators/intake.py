@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples, check_array, check_X_y, validate_data
 
+from kernelstream.arrays import is_elsewhere, on_host
 from kernelstream.compiled import as_argument
 from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
 from kernelstream.estimators.columns import Column, Columns, Table, as_table
@@ -14,7 +15,7 @@ from kernelstream.estimators.missing import FILL_IN, Means, new_means
 from kernelstream.estimators.rows import checked_weights, require_weight
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
-from kernelstream.stores import as_sparse_rows
+from kernelstream.stores import as_sparse_rows, rows_on
 
 __all__ = ["Encoded", "Intake", "Learned", "Rows"]
 
@@ -61,6 +62,7 @@ class Intake(BadRowPolicy):
     """The part of an estimator that rows pass before its machine."""
 
     missing: Any = "error"
+    device: Any = None
 
     @property
     def _learned(self) -> Learned | None:
@@ -117,9 +119,9 @@ class Intake(BadRowPolicy):
             means = learned.means
         else:
             markable = None if columns is None else columns.markable()
-            means = new_means(self.missing, X, markable)
+            means = None if is_elsewhere(X) else new_means(self.missing, X, markable)
         if means is not None:
-            means, X = means.including(X, weight)
+            means, X = means.including(on_host(X), weight)
         return Rows(X, y, weight, columns=columns, means=means)
 
     def _asked(self, X: Any, learned: Learned) -> Any:
@@ -130,7 +132,7 @@ class Intake(BadRowPolicy):
             X = learned.columns.encoded(table)
             self._refuse_missing(learned.columns, X)
         X = self._rows(X, is_encoded=table is not None)
-        return X if learned.means is None else learned.means.filled(X)
+        return X if learned.means is None else learned.means.filled(on_host(X))
 
     def _table(self, X: Any, learned: Learned | None) -> Table | None:
         """X as a table, where not all of its columns are numbers, or were not at the start."""
@@ -157,6 +159,8 @@ class Intake(BadRowPolicy):
         """X (and y) as checked arrays, X as the machine keeps rows once there is one."""
         if self._are_plain(X, y, is_encoded):
             return X if isinstance(y, str) else (X, y)
+        if self.device is not None and is_elsewhere(X):
+            return self._rows_elsewhere(X, y, **options)
         X, y, learned = unmasked(X), unmasked(y), self._learned
         if self.missing != "error" and not sparse.issparse(X):
             options["ensure_all_finite"] = "allow-nan"
@@ -175,6 +179,26 @@ class Intake(BadRowPolicy):
         elif sparse.issparse(X):
             X = as_sparse_rows(X)
         return X if isinstance(y, str) else (X, checked[1])
+
+    def _rows_elsewhere(self, X: Any, y: Any, **options: Any) -> Any:
+        """X as rows of a device, and y checked; the machine refuses rows that are not finite."""
+        n_features = self._row_width()
+        if X.ndim != 2 or not X.shape[0]:
+            raise ValueError(
+                f"X has the shape {tuple(X.shape)}: give an array of rows and features, and at "
+                "least one row."
+            )
+        if n_features is None:
+            self.n_features_in_ = X.shape[1]
+        elif n_features != X.shape[1]:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {n_features} "
+                "features as input."
+            )
+        rows = rows_on(self.device, X)
+        if isinstance(y, str):
+            return rows
+        return rows, check_X_y(np.zeros((X.shape[0], 1)), y, **options)[1]
 
     def _by_name(self, X: list[dict[Any, Any]]) -> np.ndarray:
         """Dictionaries as an array, for a model that has learned from numbers."""

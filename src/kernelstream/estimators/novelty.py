@@ -187,6 +187,8 @@ class NoveltyDetector(Detecting, KernelEstimator):
         `KernelClassifier`; the threshold is then the average of theirs.
     scaling : {"running"}, scaling part or None, default=None
         What kernels see of a row, as in `KernelClassifier`.
+    device : str, `Device` or None, default=None
+        Where points live and kernel values are made, as in `KernelClassifier`.
 
     Attributes
     ----------
@@ -228,6 +230,7 @@ class NoveltyDetector(Detecting, KernelEstimator):
         random_state: Any = None,
         predictor: str = "last",
         scaling: Any = None,
+        device: Any = None,
         missing: Any = "error",
         on_bad_row: Any = "raise",
     ):
@@ -247,6 +250,7 @@ class NoveltyDetector(Detecting, KernelEstimator):
         self.random_state = random_state
         self.predictor = predictor
         self.scaling = scaling
+        self.device = device
         self.missing = missing
         self.on_bad_row = on_bad_row
 

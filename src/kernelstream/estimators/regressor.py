@@ -157,6 +157,8 @@ class KernelRegressor(Regressing, KernelEstimator):
         are turned back into units of y by what is known when they are asked for. What the model
         learned before is not changed as the mean and the deviation settle. `margin`, losses,
         `dual_coef_` and `intercept_` are then in units of that deviation. None: y as it is.
+    device : str, `Device` or None, default=None
+        Where points live and kernel values are made, as in `KernelClassifier`.
 
     Attributes
     ----------
@@ -196,6 +198,7 @@ class KernelRegressor(Regressing, KernelEstimator):
         predictor: str = "last",
         scaling: Any = None,
         target_scaling: Any = None,
+        device: Any = None,
         missing: Any = "error",
         waiting_rows: int = 10_000,
         on_bad_row: Any = "raise",
@@ -218,6 +221,7 @@ class KernelRegressor(Regressing, KernelEstimator):
         self.predictor = predictor
         self.scaling = scaling
         self.target_scaling = target_scaling
+        self.device = device
         self.missing = missing
         self.waiting_rows = waiting_rows
         self.on_bad_row = on_bad_row

@@ -94,6 +94,7 @@ class KernelEstimator(StreamEstimator):
     random_state: Any
     predictor: Any
     scaling: Any
+    device: Any
 
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
         """`coef_` from the weights of every output."""
@@ -132,7 +133,8 @@ class KernelEstimator(StreamEstimator):
             )
         n_late = len(rows.new_outputs)
         n_outputs = 1 if labels is None else labels.n_outputs() - n_late
-        return Machine(parts, X.shape[1], n_outputs, X.dtype, is_sparse)
+        dtype = X.dtype if parts.device is None else np.dtype(parts.device.dtype)
+        return Machine(parts, X.shape[1], n_outputs, dtype, is_sparse)
 
     def _learn_epochs(self, machine: Any, rows: Rows) -> int | None:
         if solver_of(self) is None:

@@ -8,9 +8,8 @@ are compiled once and kept, whatever the parts of a model are.
 import math
 
 import numpy as np
-from numba.extending import register_jitable
 
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 
 __all__ = [
     "SMALLEST_SCALE", "add_to_rest", "correct_for_drop", "decay_all", "dot", "dot_on", "drop",
@@ -23,7 +22,7 @@ __all__ = [
 SMALLEST_SCALE = 1e-60
 
 
-@register_jitable
+@helper
 def dot(x, y):
     """Inner product of two short vectors, without a call to BLAS."""
     total = 0.0
@@ -32,7 +31,7 @@ def dot(x, y):
     return total
 
 
-@register_jitable
+@helper
 def dot_on(active, n_active, x, y):
     """Inner product over the outputs in `active` alone."""
     total = 0.0
@@ -41,7 +40,7 @@ def dot_on(active, n_active, x, y):
     return total
 
 
-@register_jitable
+@helper
 def nonzeros(alpha, beta, traced, active):
     """Write the outputs that a row touches into `active`; return how many."""
     n_active = 0
@@ -52,7 +51,7 @@ def nonzeros(alpha, beta, traced, active):
     return n_active
 
 
-@register_jitable
+@helper
 def make_raw(expansion, alpha, beta, coef):
     """Write alpha and beta as raw coefficients: ``a = alpha / p``, ``b = (beta - r a) / q``."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
@@ -65,7 +64,7 @@ def make_raw(expansion, alpha, beta, coef):
             coef[k, 1] = (beta[k] - r * coef[k, 0]) / q
 
 
-@register_jitable
+@helper
 def raw_of_every(coef, function, output, n, k_j):
     """Raw score of one output, a line of `coef`, at a point with the kernel values k_j."""
     total = 0.0
@@ -75,7 +74,7 @@ def raw_of_every(coef, function, output, n, k_j):
     return total
 
 
-@register_jitable
+@helper
 def raw_of_touched(coef, outputs, function, output, n, k_j):
     """The same where lines belong to several outputs."""
     total = 0.0
@@ -86,14 +85,14 @@ def raw_of_touched(coef, outputs, function, output, n, k_j):
     return total
 
 
-@register_jitable
+@helper
 def write_raw_of_every(coef, function, n, k_x, raw):
     """Write the raw scores of one row, whose kernel values with the points are k_x."""
     for output in range(coef.shape[0]):
         raw[function, 0, output] = raw_of_every(coef, function, output, n, k_x)
 
 
-@register_jitable
+@helper
 def write_raw_of_touched(coef, outputs, function, n, k_x, raw):
     """The same where lines belong to several outputs."""
     raw[function] = 0.0
@@ -102,7 +101,7 @@ def write_raw_of_touched(coef, outputs, function, n, k_x, raw):
             raw[function, 0, outputs[line, j]] += coef[line, function, j] * k_x[j]
 
 
-@register_jitable
+@helper
 def decay_all(expansion, tile, keep, keep_v, cross):
     """Multiply f by `keep`, v by `keep_v`, and add `cross` f to v, by their three scalars."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
@@ -132,7 +131,7 @@ def decay_all(expansion, tile, keep, keep_v, cross):
     expansion.scale[2] = r
 
 
-@register_jitable
+@helper
 def fold(raw, p, q, r):
     """Make ``alpha = p a`` and ``beta = q b + r a`` the stored numbers, a and b being lines."""
     for j in range(raw.shape[1]):
@@ -141,7 +140,7 @@ def fold(raw, p, q, r):
         raw[0, j] *= p
 
 
-@register_jitable
+@helper
 def add_to_rest(raw, output, function, coefficient, k, line, i):
     """Correct the raw scores of the rows after i, for a coefficient at a line of k."""
     if coefficient != 0.0:
@@ -152,7 +151,7 @@ def add_to_rest(raw, output, function, coefficient, k, line, i):
 # --- points that go ------------------------------------------------------------------------------
 
 
-@register_jitable
+@helper
 def drop(expansion, tile, slot, i):
     """Take the point in `slot` out of f and v; its share of the sum of all models goes with it.
 
@@ -166,7 +165,7 @@ def drop(expansion, tile, slot, i):
             add_to_rest(tile.raw, output, function, amount, tile.k, slot, i)
 
 
-@register_jitable
+@helper
 def give_up(expansion, point):
     """Drop the new point itself: the norms are as if it had not come."""
     expansion.norm2[0] = point.norms_without[0]
@@ -196,7 +195,7 @@ def correct_for_drop(expansion, k_j, tile, slot, i, point):
     expansion.norm2[0] = max(expansion.norm2[0], 0.0)
 
 
-@register_jitable
+@helper
 def retire(expansion, tile, slot, i, point):
     """As `drop`, where no other point takes the place: the slot stays, without coefficients."""
     tile.gram.correct_norms(expansion, tile, slot, i, point)
@@ -261,7 +260,7 @@ def project_new(expansion, tile, weights, gap, i, point):
     tile.changes.mark_all()
 
 
-@register_jitable
+@helper
 def combine_at_rest(tile, weights, n, i, rest):
     """Write the kernel values of a combination of the points with the rows after i."""
     n_rows = tile.raw.shape[1]
@@ -273,7 +272,7 @@ def combine_at_rest(tile, weights, n, i, rest):
                 rest[j] += weights[m] * tile.k[m, j]
 
 
-@register_jitable
+@helper
 def spread(coefficients, amount, weights, n):
     """Give the points `amount` times the weights."""
     if amount != 0.0:
@@ -281,7 +280,7 @@ def spread(coefficients, amount, weights, n):
             coefficients[m] += amount * weights[m]
 
 
-@register_jitable
+@helper
 def measure(expansion, n):
     """The squared norm of every point's raw coefficients."""
     expansion.size2[:n] = 0.0
@@ -344,7 +343,7 @@ def merge(expansion, tile, gram, between, slot, partner, share, i, point):
     tile.changes.mark(partner)
 
 
-@register_jitable
+@helper
 def blend(k_goes, k_stays, h, log_kappa):
     """The RBF kernel value of the point z a share h of the way from one point to another.
 
@@ -356,7 +355,7 @@ def blend(k_goes, k_stays, h, log_kappa):
     return math.exp(min(exponent, 0.0))
 
 
-@register_jitable
+@helper
 def correct_for_merger(
     expansion, tile, gram, between, slot, partner, i, point, k, w1, w2, kappa, k_new
 ):
@@ -408,7 +407,7 @@ def correct_for_merger(
 # --- points that come ----------------------------------------------------------------------------
 
 
-@register_jitable
+@helper
 def insert(expansion, tile, slot, i, point):
     """Make row i the point in `slot`."""
     line_of_row = tile.n_points + i
@@ -430,7 +429,7 @@ def insert(expansion, tile, slot, i, point):
     tile.changes.mark(slot)
 
 
-@register_jitable
+@helper
 def put_into_gram(gram, tile, slot, i, n):
     """Write the kernel values of row i, now the point in `slot`, with all n points."""
     for j in range(n):

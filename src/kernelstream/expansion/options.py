@@ -64,7 +64,7 @@ class EveryOutput(NamedTuple):
 
     def raw_scores(self, coef, scale, n_outputs, block, memory):
         """``coef . block``, of shape (functions, rows, outputs). Not compiled."""
-        return raw_of_all(coef, scale, block)
+        return raw_of_all(coef, scale, block, memory)
 
 
 @rule

@@ -11,11 +11,12 @@ from kernelstream.compiled import compiled
 __all__ = ["raw_of_all", "raw_of_few", "scores_of_all", "scores_of_few"]
 
 
-def raw_of_all(coef: np.ndarray, scale: np.ndarray, block: np.ndarray) -> np.ndarray:
+def raw_of_all(coef: np.ndarray, scale: np.ndarray, block: Any, memory: Any) -> np.ndarray:
     """The raw scores ``coef . block`` of a block k(points, rows), in float64.
 
     Of shape (functions, rows, outputs). A float32 block is multiplied in float32, and raw numbers
-    may lie far outside that range: they are brought to their true size for the product.
+    may lie far outside that range: they are brought to their true size for the product. A block
+    may also be a matrix on a device, which multiplies there. `memory` lends arrays.
     """
     n, n_rows = block.shape
     n_outputs, n_functions, _ = coef.shape
@@ -24,17 +25,15 @@ def raw_of_all(coef: np.ndarray, scale: np.ndarray, block: np.ndarray) -> np.nda
         for s in range(n_functions):
             _gather(coef[:, s], *_pieces(block), raw[s])
         return raw
-    if block.dtype == np.float64 or n_rows <= n_outputs:
+    if isinstance(block, np.ndarray) and (block.dtype == np.float64 or n_rows <= n_outputs):
         block = block.astype(np.float64, copy=False)
         for s in range(n_functions):
             _write_product(coef[:, s, :n], block, raw[s])
         return raw
     scale = scale[:n_functions].copy()
     scale[scale == 0.0] = 1.0  # where q is zero every b is, see `Expansion`
-    scaled = np.empty((n_functions, n_outputs, n), block.dtype)
-    np.multiply(
-        coef[:, :, :n].transpose(1, 0, 2), scale[:, None, None], out=scaled, casting="same_kind"
-    )
+    scaled = memory.lend("scaled", (n_functions, n_outputs, n), block.dtype)
+    _scale(coef, scale, scaled)
     products = block.T @ scaled.reshape(n_functions * n_outputs, n).T
     for s in range(n_functions):
         own = products[:, s * n_outputs : (s + 1) * n_outputs]
@@ -68,7 +67,7 @@ def scores_of_all(alpha: np.ndarray, block: np.ndarray) -> np.ndarray:
         result = np.empty((block.shape[1], len(alpha)))
         _gather(alpha, *_pieces(block), result)
         return result
-    if block.shape[1] <= len(alpha):  # the block is what is cheaper to convert
+    if isinstance(block, np.ndarray) and block.shape[1] <= len(alpha):  # cheaper to convert
         return _transposed_product(alpha, block.astype(np.float64, copy=False))
     return (block.T @ alpha.T.astype(block.dtype, copy=False)).astype(np.float64, copy=False)
 
@@ -85,6 +84,15 @@ def _write_product(lines: np.ndarray, block: np.ndarray, out: np.ndarray) -> Non
         np.matmul(lines, block[:, 0], out=out[0])
     else:
         np.matmul(block.T, lines.T, out=out)
+
+
+@compiled
+def _scale(coef, scale, scaled):
+    """Coefficients at their true size, function by function, in another precision."""
+    for s in range(scaled.shape[0]):
+        for k in range(scaled.shape[1]):
+            for j in range(scaled.shape[2]):
+                scaled[s, k, j] = coef[k, s, j] * scale[s]
 
 
 @compiled

@@ -86,12 +86,12 @@ def votes(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:
     Each votes for its label as often as it stood: with a single output -1 or +1, and in all between
     -1 and 1; otherwise the labels' shares.
     """
-    born = expansion.births.born[: len(block)]
+    born = expansion.births.born[: block.shape[0]]
     order = np.argsort(born, kind="stable")
     n_seen = max(int(expansion.n_seen[0]), 1)
     stood = np.diff(np.append(born[order], n_seen)).astype(np.float64)  # whole, so that sums are
     alpha = np.ascontiguousarray(coefficients(expansion, len(b))[:, order])
-    rows = np.ascontiguousarray(block[order].T, dtype=np.float64)
+    rows = np.ascontiguousarray(np.asarray(block)[order].T, dtype=np.float64)
     result = np.zeros((len(rows), len(alpha)))
     _count_votes(alpha, rows, stood, np.zeros(len(alpha)), result)
     return result / n_seen

@@ -104,7 +104,7 @@ class Checkpointer:
         return sorted(position for position, _ in self._files())
 
     def resume(
-        self, new_model: Callable[[], Any] | None = None, kernel: Any = None
+        self, new_model: Callable[[], Any] | None = None, kernel: Any = None, device: Any = None
     ) -> tuple[Any, int]:
         """The newest sound checkpoint's model and position, or a new model and 0.
 
@@ -115,16 +115,18 @@ class Checkpointer:
             written to. None: only to read; without a checkpoint the answer is (None, 0).
         kernel : callable, default=None
             The kernel function, for a model that was saved with one.
+        device : str, `Device` or None, default=None
+            Where the points of a model that was saved shall live, as in `load`.
 
         Returns
         -------
         model, position
         """
-        model, position, _ = self.resume_with_extra(new_model, kernel)
+        model, position, _ = self.resume_with_extra(new_model, kernel, device)
         return model, position
 
     def resume_with_extra(
-        self, new_model: Callable[[], Any] | None = None, kernel: Any = None
+        self, new_model: Callable[[], Any] | None = None, kernel: Any = None, device: Any = None
     ) -> tuple[Any, int, Any]:
         """`resume`, and what was given to `save` as `extra` (None where there is nothing)."""
         if new_model is not None:
@@ -136,7 +138,7 @@ class Checkpointer:
                 pass
         for _, path in sorted(self._files(), reverse=True):
             try:
-                model, header = load_with_header(path, kernel, max_bytes=None)
+                model, header = load_with_header(path, kernel, max_bytes=None, device=device)
                 position = _position(header)
             except (OSError, FileError) as error:
                 warnings.warn(

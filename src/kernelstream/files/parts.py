@@ -17,6 +17,7 @@ def params_to_json(params: dict[str, Any], arrays: dict[str, np.ndarray]) -> dic
     """An estimator's parameters as JSON; arrays that they hold join `arrays`."""
     if callable(params.get("on_bad_row")):  # a file holds no code
         params = {**params, "on_bad_row": "skip"}
+    params = {name: value for name, value in params.items() if name != "device"}  # see `load`
     return {name: to_json(value, arrays) for name, value in params.items()}
 
 

@@ -30,12 +30,12 @@ from kernelstream.learner.rows import (
     BadRow,
     extreme,
     refuse_extreme,
-    refuse_large,
 )
 from kernelstream.learner.scaled import unfit
 from kernelstream.learner.state import arrays as state_arrays
-from kernelstream.learner.state import check_values, fields
+from kernelstream.learner.state import fields
 from kernelstream.parts import integer_at_least, one_of
+from kernelstream.scalings import as_scaling
 from kernelstream.updates import as_update
 
 __all__ = ["Fleet"]
@@ -154,6 +154,16 @@ class Fleet:
                 f"missing={self._prototype.missing!r}: a fleet does not fill in what is missing; "
                 "fill it in before, and leave missing out."
             )
+        if as_scaling(self._prototype.scaling).renews:
+            raise ValueError(
+                f"scaling={self._prototype.scaling!r}: the models of a fleet do not renew their "
+                "scales; use scaling='running'."
+            )
+        if self._prototype.device is not None:
+            raise ValueError(
+                f"device={self._prototype.device!r}: the models of a fleet are small and learn on "
+                "the host; leave device out."
+            )
         self._n_asked = integer_at_least("n_models", n_models, 0)
         if self._n_asked:  # the models of a file are what they are
             refuse_unused(self._prototype)
@@ -207,7 +217,17 @@ class Fleet:
             models have learned their other rows.
         """
         with self._turn:
-            which = self._which(X, models)
+            scores, _, refused = self.learn_rows(X, y, models, sample_weight)
+            if refused.any() and not self.skips_bad_rows():
+                raise BadRow(int(np.flatnonzero(refused)[0]), TOO_LARGE_A_STEP)
+            return scores
+
+    def learn_rows(
+        self, X: Any, y: Any, models: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`learn`, and which rows were left out: bad by themselves, or by the step they ask for."""
+        with self._turn:
+            which = self._which(X, models, self.n_models)
             y = self._checked_targets(y, len(X))
             members = self._members
             if members is None:  # and stays so if the rows cannot be learned
@@ -220,8 +240,8 @@ class Fleet:
                 members.models, X, targets, weight, which, self._threads()
             )
             self._members = members._replace(models=learned)
-            self._count(bad, refused)
-            return self._shaped(scores, bad)
+            self.n_skipped_ += int(bad.sum() + refused.sum()) if self.skips_bad_rows() else 0
+            return self._shaped(scores, bad), bad, refused
 
     def score_samples(self, X: Any, *, models: Any = None) -> np.ndarray:
         """The scores of rows, without learning.
@@ -236,11 +256,12 @@ class Fleet:
         -------
         ndarray of shape (n_rows,) or (n_rows, n_classes)
         """
-        return self._scores(X, models, self._known())[0]
+        return self.scored(X, models, self.known())[0]
 
-    def _scores(self, X: Any, models: Any, members: Members) -> tuple[np.ndarray, np.ndarray]:
-        """The scores of rows, and the margins of their models at that moment."""
-        which, fleet = self._which(X, models), members.models
+    def scored(self, X: Any, models: Any, members: Members) -> tuple[np.ndarray, np.ndarray]:
+        """The scores of rows by models of one moment, and the margins of these models."""
+        fleet = members.models
+        which = self._which(X, models, len(fleet))
         X, bad = self._rows(X, fleet)
         with fleet.gate:
             scores = records.scores(fleet, X, which, self._threads())
@@ -260,11 +281,13 @@ class Fleet:
         -------
         ndarray of shape (n_rows,)
         """
-        members = self._known()
-        scores, margins = self._scores(X, models, members)
-        if members.labels is not None:
-            scores = scores.reshape(len(scores), -1)
-            return members.labels.as_array()[members.labels.predicted(scores)]
+        members = self.known()
+        return self.decoded(*self.scored(X, models, members), members.labels)
+
+    def decoded(self, scores: np.ndarray, margins: np.ndarray, labels: Labels | None) -> np.ndarray:
+        """Predictions from scores."""
+        if labels is not None:
+            return labels.as_array()[labels.predicted(scores.reshape(len(scores), -1))]
         return self._prototype.decode(scores[:, None], margins)
 
     # --- models ----------------------------------------------------------------------------------
@@ -288,10 +311,13 @@ class Fleet:
         -------
         KernelClassifier, KernelRegressor or NoveltyDetector
         """
-        fleet, labels = self._known()
+        fleet, _ = self.known()
         with fleet.gate:
-            fleet = fleet.select([range(len(fleet))[index]])
-        parts = fleet.machine.parts
+            return self.estimator_of(fleet.select([range(len(fleet))[index]]))
+
+    def estimator_of(self, fleet: records.Models) -> Any:
+        """The first model of some records as an estimator."""
+        labels, parts = self.known().labels, fleet.machine.parts
         machine = Machine(parts, self.n_features, fleet.machine.n_outputs, self.dtype)
         arrays = {name: fleet.view(name)[0] for name, _ in state_arrays(fleet.machine.state)}
         n = int(arrays["expansion.n_points"][0])
@@ -300,6 +326,27 @@ class Fleet:
         model = presets.make(self.preset, self.task, **self.params)
         model.take_over(Learned(machine, labels))
         return model
+
+    def packed(self, models: np.ndarray) -> list[bytes]:
+        """All that each of some models knows, as bytes."""
+        fleet, _ = self.known()
+        with fleet.gate:
+            return fleet.packed(models)
+
+    def unpacked(self, contents: list[bytes]) -> records.Models:
+        """Records from what `packed` gave, checked."""
+        return self.known().models.unpacked(contents)
+
+    def bytes_per_model(self) -> int:
+        """How much memory a model takes."""
+        return self.known().models.n_bytes_of_a_model()
+
+    def put(self, models: np.ndarray, contents: list[bytes] | None = None) -> None:
+        """Replace models by those that `packed` described; None: by such that have seen nothing."""
+        with self._turn:
+            fleet, labels = self.known()
+            others = fleet.fresh(1) if contents is None else self.unpacked(contents)
+            self._members = Members(fleet.replaced(models, others), labels)
 
     def subset(self, models: Any) -> "Fleet":
         """A fleet of some of the models, as copies.
@@ -313,7 +360,7 @@ class Fleet:
         Fleet
         """
         chosen = models if isinstance(models, slice) else np.asarray(models)
-        fleet, labels = self._known()
+        fleet, labels = self.known()
         with fleet.gate:
             return self._like(Members(fleet.select(chosen), labels))
 
@@ -330,17 +377,13 @@ class Fleet:
         self
         """
         with self._turn:
-            fleet, labels = self._known()
+            fleet, labels = self.known()
             if isinstance(models, Fleet):
                 if models.kind() != self.kind():
                     raise ValueError(f"models={models!r} is not of the kind of {self!r}.")
                 others = models.as_records()
             else:
-                n = integer_at_least("models", models, 0)
-                machine = fleet.machine
-                others = records.Models(
-                    machine.parts, self.n_features, machine.n_outputs, self.dtype, n
-                )
+                others = fleet.fresh(integer_at_least("models", models, 0))
             with others.gate:
                 self._members = Members(fleet.extend(others), labels)
         return self
@@ -357,7 +400,7 @@ class Fleet:
         self
         """
         with self._turn:
-            fleet, labels = self._known()
+            fleet, labels = self.known()
             stays = np.ones(len(fleet), dtype=bool)
             stays[np.asarray(models)] = False
             self._members = Members(fleet.select(stays), labels)
@@ -382,7 +425,7 @@ class Fleet:
 
     def as_records(self) -> records.Models:
         """The models as records, which learn in place."""
-        return self._known().models
+        return self.known().models
 
     # --- files -----------------------------------------------------------------------------------
 
@@ -407,13 +450,17 @@ class Fleet:
         -------
         bytes
         """
-        fleet, labels = self._known()
+        return to_bytes(*self.described(beside or {}))
+
+    def described(self, beside: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """The header and the arrays of the file that `save` writes."""
+        fleet, labels = self.known()
         with fleet.gate:
             fleet = fleet.select(slice(None))
         arrays = {name: fleet.view(name) for name, _ in state_arrays(fleet.machine.state)}
         arrays["points"] = fleet.points
         header = {
-            **(beside or {}),
+            **beside,
             "class": "Fleet",
             "preset": self.preset,
             "task": self.task,
@@ -424,7 +471,7 @@ class Fleet:
             "labels": None if labels is None else labels.to_json(),
             "n_skipped": self.n_skipped_,
         }
-        return to_bytes(header, arrays)
+        return header, arrays
 
     @classmethod
     def rebuild(
@@ -461,17 +508,13 @@ class Fleet:
             if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
                 raise FileError(f"the array {name!r} is not one of such a fleet.")
             array[...] = arrays[name]
-        check_values(models.states(), machine.declared, machine.sizes())
-        if (models.view("expansion.n_points") > machine.n_slots).any():
-            raise FileError("a model of the file has more points than fit.")
-        rows = models.points.transpose(0, 2, 1).reshape(-1, self.n_features)
-        with np.errstate(over="ignore", invalid="ignore"):
-            refuse_large(machine.kernel, machine.dtype, rows, machine.kernel.row_cache(rows))
+        models.check()
         self.n_skipped_ = int(header["n_skipped"])
 
     # --- rows in, scores out ---------------------------------------------------------------------
 
-    def _known(self) -> Members:
+    def known(self) -> Members:
+        """The models of this moment, and the labels that they know."""
         if self._members is None:
             raise ValueError(
                 "this fleet does not know its classes yet: give classes= when it is made, or let "
@@ -479,12 +522,12 @@ class Fleet:
             )
         return self._members
 
-    def _which(self, X: Any, models: Any) -> np.ndarray | None:
+    def _which(self, X: Any, models: Any, n_models: int) -> np.ndarray | None:
         n_rows = len(X)
         if models is None:
-            if n_rows != self.n_models:
+            if n_rows != n_models:
                 raise ValueError(
-                    f"X has {n_rows} rows for {self.n_models} models: give one row for each, or "
+                    f"X has {n_rows} rows for {n_models} models: give one row for each, or "
                     "say with models= which model each row is for."
                 )
             return None
@@ -494,10 +537,10 @@ class Fleet:
                 f"models has the shape {members.shape} and the type {members.dtype}: give one "
                 f"whole number for each of the {n_rows} rows."
             )
-        if n_rows and (members.min() < 0 or members.max() >= self.n_models):
+        if n_rows and (members.min() < 0 or members.max() >= n_models):
             raise ValueError(
                 f"models={models!r} names models that there are not: they go from 0 to "
-                f"{self.n_models - 1}."
+                f"{n_models - 1}."
             )
         return members.astype(np.int64)
 
@@ -514,7 +557,7 @@ class Fleet:
                 f"{self.n_features}."
             )
         bad = np.zeros(len(X), dtype=bool)
-        if self._prototype.skips_bad_rows():
+        if self.skips_bad_rows():
             with np.errstate(over="ignore", invalid="ignore"):
                 bad = unfit(models.machine, X)
             X = np.where(bad[:, None], 0.0, X).astype(self.dtype)
@@ -539,19 +582,18 @@ class Fleet:
             )
         return y
 
+    def skips_bad_rows(self) -> bool:
+        """Whether rows that cannot be learned are left out, as `on_bad_row` says."""
+        return bool(self._prototype.skips_bad_rows())
+
     def _without_extremes(
         self, y: np.ndarray, weight: np.ndarray, bad: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Targets and weights in which bad rows have none; rows with extreme ones join `bad`."""
-        if not self._prototype.skips_bad_rows():
+        if not self.skips_bad_rows():
             refuse_extreme(y, weight)
         bad |= extreme(y, weight)
         return np.where(bad, 0.0, y), np.where(bad, 0.0, weight)
-
-    def _count(self, bad: np.ndarray, refused: np.ndarray) -> None:
-        if refused.any() and not self._prototype.skips_bad_rows():
-            raise BadRow(int(np.flatnonzero(refused)[0]), TOO_LARGE_A_STEP)
-        self.n_skipped_ += int(bad.sum() + refused.sum())
 
     def _shaped(self, scores: np.ndarray, bad: np.ndarray) -> np.ndarray:
         scores[bad] = np.nan
@@ -574,11 +616,16 @@ class Fleet:
         return labels.as_array()
 
     def __getattr__(self, name: str) -> Any:
-        reader, members = _READABLE.get(name), self.__dict__.get("_members")
-        if reader is None or members is None:
+        members = self.__dict__.get("_members")
+        if name not in _READABLE or members is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         with members.models.gate:
-            return reader(members.models)
+            return self.readable(name, members.models)
+
+    @staticmethod
+    def readable(name: str, models: records.Models) -> np.ndarray:
+        """A number of each of some models, such as "n_seen_"."""
+        return _READABLE[name](models)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *_READABLE]
@@ -596,7 +643,7 @@ def _as_numbers(y: np.ndarray, labels: Labels | None) -> np.ndarray:
     _, codes, new = labels.including(y)
     if new:
         raise ValueError(
-            f"y contains the label {y[new[0]]!r}, but the classes of this fleet are "
+            f"y contains the label {y.tolist()[new[0]]!r}, but the classes of this fleet are "
             f"{labels.names!r}: declare every class with classes=."
         )
     return codes

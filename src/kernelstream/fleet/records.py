@@ -20,8 +20,9 @@ from kernelstream.expansion import ComputedGram, NoChanges, Tile, Uncorrected
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail, Work, learn_rows, new_trail, new_work
 from kernelstream.learner.machine import Machine, Parts, corrects_norms, refuse_beyond
+from kernelstream.learner.rows import refuse_large
 from kernelstream.learner.scaled import refuse_unfit
-from kernelstream.learner.state import State, arrays, mapped
+from kernelstream.learner.state import State, arrays, check_values, mapped
 from kernelstream.learner.views import moved
 from kernelstream.parts import rule
 from kernelstream.stores import NOTHING_PENDING, write_row
@@ -149,6 +150,49 @@ class Models:
         copy = self.select(slice(None))
         copy.put(chosen, others)
         return copy
+
+    def fresh(self, n_models: int) -> "Models":
+        """Others of the same kind that have seen nothing."""
+        machine = self.machine
+        return Models(machine.parts, machine.n_features, machine.n_outputs, machine.dtype, n_models)
+
+    def check(self) -> None:
+        """Refuse numbers that learning never leaves behind and that could do harm."""
+        machine = self.machine
+        check_values(self.states(), machine.declared, machine.sizes())
+        if (self.view("expansion.n_points") > machine.n_slots).any():
+            raise ValueError("a model has more points than fit.")
+        rows = self.points.transpose(0, 2, 1).reshape(-1, machine.n_features)
+        with np.errstate(over="ignore", invalid="ignore"):
+            refuse_large(machine.kernel, machine.dtype, rows, machine.kernel.row_cache(rows))
+
+    def packed(self, chosen: np.ndarray) -> list[bytes]:
+        """All that each of the chosen models knows, as bytes."""
+        if not len(chosen):
+            return []
+        parts = [
+            np.ascontiguousarray(array[chosen]).reshape(len(chosen), -1).view(np.uint8)
+            for array in (self.floats, self.integers, self.points)
+        ]
+        return [line.tobytes() for line in np.concatenate(parts, axis=1)]
+
+    def unpacked(self, contents: list[bytes]) -> "Models":
+        """Models from what `packed` gave of models of the same kind, checked."""
+        n_bytes = self.n_bytes_of_a_model()
+        if any(len(content) != n_bytes for content in contents):
+            raise ValueError(f"a model of this kind takes {n_bytes} bytes.")
+        lines = np.frombuffer(b"".join(contents), np.uint8).reshape(len(contents), n_bytes)
+        models = self._with(*(
+            np.empty((len(contents), *array.shape[1:]), array.dtype)
+            for array in (self.floats, self.integers, self.points)
+        ))  # fmt: skip
+        start = 0
+        for array in (models.floats, models.integers, models.points):
+            stop = start + array[:1].nbytes
+            array[...] = lines[:, start:stop].copy().view(array.dtype).reshape(array.shape)
+            start = stop
+        models.check()
+        return models
 
     def extend(self, others: "Models") -> "Models":
         """These models and after them others of the same kind."""

@@ -84,6 +84,16 @@ class Kernel(Part):
         """`block` for rows of one precision, with everything ready that can be."""
         return self.block
 
+    def values(self, P: Any, X: Any, p: Any, x: Any, summed: bool) -> Any:
+        """k(P, X) as an array of the library of P and X, which may be on a device.
+
+        The numbers that `block` writes. `summed`: distances are summed up feature by feature, as
+        where `loses_digits`.
+        """
+        raise TypeError(
+            f"{type(self).__name__} has no form for devices: leave device out, or use RBF, say."
+        )
+
     def diagonal(self, x: np.ndarray) -> np.ndarray | float | None:
         """k(x, x) of each row from its `row_cache`, or None where only `block` can tell."""
         raise TypeError(f"{type(self).__name__} must say its diagonal.")
@@ -188,6 +198,9 @@ class MappedKernel(Kernel):
                 finish(lowered, out, p, x, is_whole)
 
         return block
+
+    def values(self, P, X, p, x, summed):
+        return self.to_map(float).map_value(self.quantity.of_arrays(P, X, p, x, summed))
 
     def diagonal(self, x):
         with np.errstate(over="ignore"):  # squares that a power does not need

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from kernelstream.arrays import is_elsewhere, namespace_of
 from kernelstream.kernels.base import Kernel
 from kernelstream.parts import part
 
@@ -18,7 +19,8 @@ class Custom(Kernel):
 
     It must be symmetric and positive semidefinite, and the block must not depend on what else is
     in it: rows that are asked for together must give the numbers that they give alone. Where rows
-    are sparse, X and Z are ``scipy.sparse.csr_array``.
+    are sparse, X and Z are ``scipy.sparse.csr_array``; where points live on a device, they are
+    arrays of its library, such as PyTorch's tensors, and so must the block be.
 
     Parameters
     ----------
@@ -44,7 +46,10 @@ class Custom(Kernel):
             raise TypeError(f"kernel={self.function!r} is not callable: give a function k(X, Z).")
 
     def row_cache(self, X):
-        return 0.0 * np.asarray(X.sum(axis=1))  # zero, or NaN where the row is not finite
+        # zero, or NaN where the row is not finite
+        if is_elsewhere(X):
+            return 0.0 * namespace_of(X).sum(X, axis=1)
+        return 0.0 * np.asarray(X.sum(axis=1))
 
     def block(self, P, X, p, x, out):
         if not out.size:
@@ -57,6 +62,9 @@ class Custom(Kernel):
                 f"{P.shape[0]} and {X.shape[0]} rows: k(X, Z) must have the shape (len(X), len(Z))."
             )
         out[:] = block
+
+    def values(self, P, X, p, x, summed):
+        return self.function(P, X)
 
     def diagonal(self, x):
         return None

@@ -1,4 +1,4 @@
-"""exp(x) for x up to zero, for several numbers at once."""
+"""Functions of numbers that kernels are made of, for several numbers at once."""
 
 import math
 from typing import Any
@@ -7,7 +7,9 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic, overload
 
-__all__ = ["exp_of_negative"]
+from kernelstream.arrays import namespace_of
+
+__all__ = ["exp_of_negative", "not_negative", "square_root"]
 
 _LOG2_E = 1.4426950408889634
 _LN_2, _LN_2_REST = 0.6931471803691238, 1.9082149292705877e-10  # their sum has more digits
@@ -23,7 +25,7 @@ _LOWEST_32 = np.float32(-87.0)
 
 
 def exp_of_negative(x: Any) -> Any:
-    """``exp(x)`` for x up to zero: a number, or, in plain Python, an array.
+    """``exp(x)`` for x up to zero: a number, or, in plain Python, an array of any library.
 
     With ``x = n ln 2 + r`` it is 2^n times thirteen terms of the series of exp(r), |r| < 0.35 (in
     single precision, seven); below -700 (-87) it is that of -700, nearly zero. Compiled code takes
@@ -31,7 +33,17 @@ def exp_of_negative(x: Any) -> Any:
     """
     if isinstance(x, int | float):
         return math.exp(max(x, -700.0))
-    return np.exp(x)
+    return namespace_of(x).exp(x)
+
+
+def not_negative(x: Any) -> Any:
+    """x where it is positive, otherwise zero: a number, or, in plain Python, any array."""
+    return 0.5 * (x + abs(x))
+
+
+def square_root(x: Any) -> Any:
+    """``sqrt(x)``: a number, or, in plain Python, an array of any library."""
+    return namespace_of(x).sqrt(x)
 
 
 def _bits(number: types.Type, integer: types.Type) -> Any:
@@ -86,3 +98,13 @@ def _overload_exp(x):
         return series * _number_of_32(types.int32((_bits_of_32(shifted) + 127) << 23))
 
     return single if x == types.float32 else double
+
+
+@overload(not_negative, jit_options={"forceinline": True})
+def _overload_not_negative(x):
+    return lambda x: x if x > 0 else x - x
+
+
+@overload(square_root, jit_options={"forceinline": True})
+def _overload_square_root(x):
+    return lambda x: np.sqrt(x)

@@ -78,9 +78,6 @@ class Homogenized(WrappedKernel):
     def from_products(self) -> bool:  # type: ignore[override]
         return self.kernel.from_products
 
-    def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
-        return self.kernel.loses_digits(x, dtype)
-
     def resolve(self, n_features: int, fineness: float | None = None) -> "Homogenized":
         self.check()
         return Homogenized(self.kernel.resolve(n_features, fineness), self.offset)

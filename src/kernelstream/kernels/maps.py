@@ -5,8 +5,7 @@ Each is written once, for a number in compiled code and for an array in plain Py
 
 from typing import Any, NamedTuple
 
-from numba.extending import register_jitable
-
+from kernelstream.compiled import helper
 from kernelstream.kernels.exponential import exp_of_negative
 from kernelstream.parts import rule
 
@@ -43,7 +42,7 @@ class Power(NamedTuple):
         return power(self.gamma * q + self.coef0, self.degree)
 
 
-@register_jitable
+@helper
 def power(base, degree):
     """``base^degree`` by repeated squaring, which np.power takes some ten times as long for.
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.kernels.exponential import exp_of_negative
+from kernelstream.kernels.exponential import exp_of_negative, square_root
 from kernelstream.kernels.exponential_kernel import ExponentialKernel
 from kernelstream.kernels.quantities import SQUARED_DISTANCE
 from kernelstream.parts import part, rule
@@ -19,7 +19,7 @@ class MaternMap(NamedTuple):
     gamma: Any
 
     def map_value(self, q):
-        s = np.sqrt(self.gamma * q)
+        s = square_root(self.gamma * q)
         value = exp_of_negative(-s)
         return value + s * value
 

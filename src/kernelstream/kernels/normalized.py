@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
+from kernelstream.arrays import namespace_of
 from kernelstream.kernels.base import Kernel
 from kernelstream.kernels.wrapped import WrappedKernel
 from kernelstream.parts import part, rule
@@ -87,12 +88,12 @@ class Normalized(WrappedKernel):
         return Normalized(self.kernel.resolve(n_features, fineness))
 
     def _lengths(self, x):
-        diagonal = np.broadcast_to(self.kernel.diagonal(x), x.shape)
-        return np.sqrt(np.maximum(diagonal, np.finfo(x.dtype).tiny))
+        xp, diagonal = namespace_of(x), 0.0 * x + self.kernel.diagonal(x)
+        return xp.sqrt(xp.maximum(diagonal, 0.0 * x + float(xp.finfo(x.dtype).smallest_normal)))
 
     def change_block(self, out, p, x):
         out /= self._lengths(p)[:, None]
-        out /= self._lengths(x)
+        out /= self._lengths(x)[None, :]
 
     def diagonal(self, x):
         return np.where(self.kernel.diagonal(x) > 0, np.ones_like(x), 0.0)

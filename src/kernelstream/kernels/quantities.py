@@ -10,6 +10,8 @@ import numpy as np
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
+from kernelstream.arrays import namespace_of
+from kernelstream.kernels.exponential import not_negative
 from kernelstream.kernels.sums import (
     inner_products,
     squared_norms,
@@ -46,6 +48,10 @@ class Quantity(Protocol):
         """
         ...
 
+    def of_arrays(self, P: Any, X: Any, p: Any, x: Any, summed: bool) -> Any:
+        """The quantity for all pairs, of arrays of any library; `summed`: feature by feature."""
+        ...
+
     def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
         """`Kernel.gradients`, for a map with this derivative."""
         ...
@@ -76,8 +82,7 @@ class SquaredDistanceRule(NamedTuple):
 
     def complete(self, raw, p, x):
         """|p - x|^2 from the inner product and the squared norms."""
-        q = p + x - (raw + raw)
-        return q if q > 0 else q - q  # rounding may make a distance negative
+        return not_negative(p + x - (raw + raw))  # rounding may make a distance negative
 
     def add_column(self, features, n, x, out):
         for j in range(x.shape[0]):
@@ -127,6 +132,9 @@ class _InnerProduct:
         inner_products(P, X, out)
         return True
 
+    def of_arrays(self, P: Any, X: Any, p: Any, x: Any, summed: bool) -> Any:
+        return P @ X.T
+
     def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
         slopes = slope(P @ X.T)
         return np.stack([(own[:, None] * slopes).T @ P for own in coef])
@@ -136,6 +144,7 @@ class _InnerProduct:
 # far from zero and close to each other, that is, rows that nobody scaled. Then distances are
 # summed up.
 _FAR_OUT = {np.dtype(np.float64): 1e5, np.dtype(np.float32): 1e3}
+_DIFFERENCES = 2**25  # numbers that are held at once where distances are summed up on a device
 
 
 class _SquaredDistance:
@@ -159,6 +168,11 @@ class _SquaredDistance:
         inner_products(P, X, out)
         return False
 
+    def of_arrays(self, P: Any, X: Any, p: Any, x: Any, summed: bool) -> Any:
+        if summed:
+            return _sum_of_differences(P, X, lambda difference: difference * difference)
+        return self.rule.complete(P @ X.T, p[:, None], x[None, :])
+
     def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
         slopes = slope(cdist(P, X, "sqeuclidean"))
         pulls = [own[:, None] * slopes for own in coef]  # of every point on every row
@@ -175,7 +189,7 @@ class _L1Distance:
     def row_cache(self, X: Any) -> np.ndarray:
         if sparse.issparse(X):
             return sums_over_rows(X, squared=False)
-        return np.abs(X).sum(axis=1)
+        return namespace_of(X).sum(abs(X), axis=1)
 
     def own(self, x: Any) -> Any:
         return 0.0 * x
@@ -192,8 +206,21 @@ class _L1Distance:
         np.maximum(out, 0.0, out=out)  # rounding may make a distance negative
         return True
 
+    def of_arrays(self, P: Any, X: Any, p: Any, x: Any, summed: bool) -> Any:
+        return _sum_of_differences(P, X, abs)
+
     def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
         raise TypeError("the L1 distance has no gradient where two rows share a value.")
+
+
+def _sum_of_differences(P: Any, X: Any, function: Any) -> Any:
+    """The sum over the features of a function of p - x, for all pairs, so many lines at a time."""
+    xp, n = namespace_of(P), P.shape[0]
+    n_lines = max(1, _DIFFERENCES // max(1, X.shape[0] * X.shape[1]))
+    pieces = [P[i : min(i + n_lines, n), :] for i in range(0, max(n, 1), n_lines)]
+    return xp.concat(
+        [xp.sum(function(piece[:, None, :] - X[None, :, :]), axis=2) for piece in pieces], axis=0
+    )
 
 
 INNER_PRODUCT, SQUARED_DISTANCE = _InnerProduct(), _SquaredDistance()

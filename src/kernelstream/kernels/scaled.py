@@ -65,9 +65,6 @@ class Scaled(WrappedKernel):
     def from_products(self) -> bool:  # type: ignore[override]
         return self.kernel.from_products
 
-    def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
-        return self.kernel.loses_digits(x, dtype)
-
     def resolve(self, n_features: int, fineness: float | None = None) -> "Scaled":
         self.check()
         auto = 1.0 / n_features if fineness is None else 1.0

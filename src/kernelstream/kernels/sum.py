@@ -135,6 +135,12 @@ class Sum(Kernel):
 
         return block
 
+    def values(self, P, X, p, x, summed):
+        if self.from_products and not summed:
+            return self.to_rule().of_products(P @ X.T, p[:, None], x[None, :])
+        first, *others = (kernel.values(P, X, p, x, summed) for kernel in self.kernels)
+        return sum(others, first)
+
     @property
     def is_smooth(self) -> bool:  # type: ignore[override]
         return all(kernel.is_smooth for kernel in self.kernels)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from kernelstream.arrays import is_elsewhere, namespace_of
 from kernelstream.compiled import compiled
 
 __all__ = ["inner_products", "squared_norms", "sums_over_common", "sums_over_rows"]
@@ -41,6 +42,8 @@ def squared_norms(X: Any) -> np.ndarray:
     """|x|^2 of every row."""
     if sparse.issparse(X):
         return sums_over_rows(X, squared=True)
+    if is_elsewhere(X):
+        return namespace_of(X).sum(X * X, axis=1)
     norms = np.empty(X.shape[0], X.dtype)  # made here: compiled code takes seconds to learn how
     _squared_norms(X, norms)
     return norms

@@ -57,5 +57,13 @@ class WrappedKernel(Kernel):
 
         return block
 
+    def values(self, P, X, p, x, summed):
+        values = self.kernel.values(P, X, p, x, summed)
+        self.change_block(values, p, x)
+        return values
+
+    def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
+        return self.kernel.loses_digits(x, dtype)
+
     def compiles(self) -> bool:
         return self.kernel.compiles()

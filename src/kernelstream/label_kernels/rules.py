@@ -15,15 +15,14 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.parts import rule
 
 __all__ = ["MatrixLabels", "PlainLabels", "TreeLabels", "measure_pairs", "score_rows"]
 
 
-@register_jitable
+@helper
 def _first_climbs(depth, a, b):
     """Whether the first of two nodes moves up next, on the way to their common ancestor."""
     return b < 0 or (a >= 0 and depth[a] >= depth[b])

@@ -13,10 +13,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from kernelstream.budgets.projection import grow_inverse, refine, remainder
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.learner.learn import LARGEST_NORM2
 
 __all__ = ["learn_dictionary", "new_dictionary_work"]
@@ -128,7 +127,7 @@ def learn_dictionary(model, state, tile, trail, work, writer):
     return done
 
 
-@register_jitable(forceinline=True)  # to pass all these arrays takes long
+@helper(inlines=True)  # to pass all these arrays takes long
 def read(model, state, tile, trail, i, scores, target):
     """What the model says of row i, and what it should say."""
     expansion, epsilon = state.expansion, state.margin.epsilon[0]
@@ -149,7 +148,7 @@ def read(model, state, tile, trail, i, scores, target):
     trail.n_points[i] = n
 
 
-@register_jitable
+@helper
 def is_sound(target, scores, k_xx, most, weight, c, newton):
     """Whether nothing that a row can do to the model leaves the range of sound numbers."""
     largest, size = 0.0, 0.0
@@ -188,7 +187,7 @@ def shrink_and_multiply(covariance, n, share, gain, a, product):
     return a_p_a
 
 
-@register_jitable
+@helper
 def largest_variance(covariance, n, a):
     """At least what a . P a would be if all its terms had the size that P's diagonal allows."""
     total = 0.0
@@ -197,7 +196,7 @@ def largest_variance(covariance, n, a):
     return n * total
 
 
-@register_jitable
+@helper
 def distance2(k, i, n, a, k_xx):
     """What remains of row i beside its combination of the points, squared, as K's inverse has it.
 
@@ -208,7 +207,7 @@ def distance2(k, i, n, a, k_xx):
     return k_xx
 
 
-@register_jitable
+@helper
 def join(update, expansion, budget, dual, tile, coordinates, i, slot, delta):
     """Make row i the point in `slot`, which is new: K^-1, P, f at it, coordinates."""
     line, n = tile.n_points + i, max(expansion.n_points[0], slot + 1)

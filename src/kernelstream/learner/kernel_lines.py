@@ -4,8 +4,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
+from kernelstream.compiled import helper
 from kernelstream.parts import rule
 
 __all__ = ["ComputedLines", "StoredLines", "TableRule", "new_lines"]
@@ -105,7 +105,7 @@ class ComputedLines(NamedTuple):
         self.line_of[last] = -1
 
 
-@register_jitable
+@helper
 def _claim_line(cache, slot):
     """Give a slot the line of the cache that nobody has asked for longest."""
     line = 0

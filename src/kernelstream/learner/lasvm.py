@@ -15,11 +15,10 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 from scipy import sparse
 
 from kernelstream.budgets.base import smallest
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.expansion.operations import measure
 from kernelstream.learner.kernel_lines import StoredLines, TableRule, new_lines
 from kernelstream.learner.learn import Trail
@@ -78,7 +77,7 @@ class Work(NamedTuple):
     down: Any  # (outputs,): of the smallest that may shrink
 
 
-@register_jitable
+@helper
 def _sign(y, k, n_outputs):
     """-1 or +1: one class against the rest.
 
@@ -90,7 +89,7 @@ def _sign(y, k, n_outputs):
     return 1.0 if y == k else -1.0
 
 
-@register_jitable
+@helper
 def _ways(expansion, active, k, j):
     """Whether a coefficient may grow, and whether it may shrink."""
     alpha = expansion.coef[k, 0, j]
@@ -99,7 +98,7 @@ def _ways(expansion, active, k, j):
     return alpha < 0.0, alpha > -active.limit[j]
 
 
-@register_jitable
+@helper
 def _extremes(expansion, active, k, slack):
     """The slot of the largest gradient that may grow, and of the smallest that may shrink.
 
@@ -123,14 +122,14 @@ def _extremes(expansion, active, k, slack):
     return first_up, first_down
 
 
-@register_jitable
+@helper
 def _look(expansion, active, slack, work):
     """The extremes of every output."""
     for k in range(expansion.coef.shape[0]):
         work.up[k], work.down[k] = _extremes(expansion, active, k, slack)
 
 
-@register_jitable
+@helper
 def _middle(active, k, up, down):
     """The intercept: half way between the extremes. With one label only, that label's score."""
     if up < 0 and down < 0:
@@ -140,7 +139,7 @@ def _middle(active, k, up, down):
     return 0.5 * (active.gradients[k, up] + active.gradients[k, down])
 
 
-@register_jitable
+@helper
 def _move(source, expansion, active, k, i, j, length):
     """``alpha_i += length, alpha_j -= length``; whether all numbers can be represented."""
     n, g = expansion.n_points[0], active.gradients[k]
@@ -155,7 +154,7 @@ def _move(source, expansion, active, k, i, j, length):
     return sound
 
 
-@register_jitable
+@helper
 def _step(source, expansion, active, k, i, j):
     """Move a pair as far as helps and fits; whether all numbers can be represented."""
     alpha, g, n_outputs = expansion.coef[k, 0], active.gradients[k], expansion.coef.shape[0]
@@ -173,7 +172,7 @@ def _step(source, expansion, active, k, i, j):
     return sound
 
 
-@register_jitable
+@helper
 def _take_out(source, expansion, active, slot):
     """Free a slot; the last one moves to its place."""
     last = expansion.n_points[0] - 1
@@ -188,7 +187,7 @@ def _take_out(source, expansion, active, slot):
     expansion.n_points[0] = last
 
 
-@register_jitable
+@helper
 def _give_away(source, expansion, active, k, goes):
     """Move a point's coefficient to others, each time to where the dual objective loses least.
 
@@ -224,7 +223,7 @@ def _give_away(source, expansion, active, k, goes):
     return sound
 
 
-@register_jitable
+@helper
 def _first_to_go(expansion, active, oldest):
     """The point that makes room for another: the oldest, or that of the smallest coefficients.
 
@@ -243,7 +242,7 @@ def _first_to_go(expansion, active, oldest):
     return best if oldest else smallest(expansion.size2, n)
 
 
-@register_jitable
+@helper
 def _row_gradients(expansion, y, margin, work):
     """The gradients of a row that is no point, from its kernel values."""
     n_outputs = expansion.coef.shape[0]
@@ -254,7 +253,7 @@ def _row_gradients(expansion, y, margin, work):
         work.g[k] = total
 
 
-@register_jitable
+@helper
 def _is_wanted(expansion, active, y, tolerance, work):
     """Whether a row contradicts the active set, in any output; or is among the first."""
     n, n_outputs = expansion.n_points[0], expansion.coef.shape[0]
@@ -270,7 +269,7 @@ def _is_wanted(expansion, active, y, tolerance, work):
     return False
 
 
-@register_jitable
+@helper
 def _process(source, expansion, active, task, i, k_xx, setting, work):
     """PROCESS: take in a row that contradicts the active set; whether numbers are sound."""
     n_outputs, sound, y = expansion.coef.shape[0], True, task.y[i]
@@ -303,7 +302,7 @@ def _process(source, expansion, active, task, i, k_xx, setting, work):
     return sound
 
 
-@register_jitable
+@helper
 def _reprocess(source, expansion, active, k, setting):
     """A step on the worst pair of an output; how much it violated, and whether it is sound."""
     up, down = _extremes(expansion, active, k, setting.slack)
@@ -315,7 +314,7 @@ def _reprocess(source, expansion, active, k, setting):
     return gap, _step(source, expansion, active, k, up, down)
 
 
-@register_jitable
+@helper
 def _is_idle(expansion, active, s, work):
     """Whether a point has no coefficient, and is beyond the extremes, in every output."""
     n_outputs = expansion.coef.shape[0]
@@ -334,7 +333,7 @@ def _is_idle(expansion, active, s, work):
     return True
 
 
-@register_jitable
+@helper
 def _drop_idle(source, expansion, active, slack, work):
     """Take out the points that are idle; `work` knows the extremes, and is told the new ones."""
     # Points move when one goes, and with them the slots of the extremes: all are judged first.

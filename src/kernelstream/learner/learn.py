@@ -16,9 +16,8 @@ what the compiler makes of them.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.expansion import Point
 from kernelstream.expansion.operations import (
     decay_all,
@@ -95,7 +94,7 @@ def new_work(n_outputs: int, n_functions: int, most_rows: int) -> Work:
     )
 
 
-@register_jitable(forceinline=True)  # in a fleet's loop: to pass all these arrays takes long
+@helper(inlines=True)  # in a fleet's loop: to pass all these arrays takes long
 def learn_rows(model, state, tile, trail, work, writer):
     """Learn the rows of a tile in order; return how many. Fewer than all: the next one is refused.
 

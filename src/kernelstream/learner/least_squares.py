@@ -16,9 +16,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.learner.dictionary import (
     LARGEST_FITTED,
     LARGEST_SIZE,
@@ -95,7 +94,7 @@ def learn_least_squares(model, state, x, y, weights, trail, work, changes):
     return done
 
 
-@register_jitable
+@helper
 def read(model, state, x, y, trail, i, work):
     """What the model says of row i, and what it should say."""
     expansion, epsilon, a = state.expansion, state.margin.epsilon[0], work.a
@@ -122,7 +121,7 @@ def read(model, state, x, y, trail, i, work):
     trail.n_points[i] = 0  # weights have no points
 
 
-@register_jitable
+@helper
 def is_sound(target, scores, a, weight, c):
     """Whether nothing that a row can do to the model leaves the range of sound numbers."""
     sound, length2 = weight <= LARGEST_SIZE, 0.0
@@ -133,7 +132,7 @@ def is_sound(target, scores, a, weight, c):
     return sound and length2 <= c * LARGEST_NORM2
 
 
-@register_jitable
+@helper
 def begin_lines(least_squares, c):
     """Give lines that are new their prior."""
     for m in range(least_squares.n_begun[0], least_squares.covariance.shape[0]):

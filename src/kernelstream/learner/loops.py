@@ -29,7 +29,7 @@ def learn_expansion(
 ) -> int:
     """The loop over an expansion: kernel values and raw scores by matrix products, then rows."""
     store, state = machine.store, machine.loop_state()
-    values = machine.kernel_tile(X, x, y, weight)
+    values = machine.kernel_tile(X, x, y, weight, machine.lines_read(len(y)))
     expansion, n_outputs = state.expansion, machine.n_outputs
     expansion.n_points[0] = values.basis.shape[0]  # which the stream may have made more
     raw = expansion.outputs.raw_scores(

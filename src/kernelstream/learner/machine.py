@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from kernelstream.compiled import as_argument, entry_point
 from kernelstream.expansion import AllChanges, scoring
@@ -137,11 +136,12 @@ class Machine(Learner):
         )
         declared = self._declared[keeps_nonzeros(self._most_touched, n_outputs)]
         sizes = sizes_of(self._most_touched, n_outputs, n_slots, n_features)
-        kind = store_class(parts.budget.is_folded, parts.kernel.feature_store, sparse)
+        kind = store_class(parts.budget.is_folded, parts.kernel.feature_store, sparse, parts.device)
         needed = n_bytes(declared, sizes) + kind.n_bytes(parts.kernel, n_slots, n_features, dtype)
         refuse_beyond(max_bytes, needed, "the model")
         self.state: State = allocate(declared, sizes)
         self.store: Store = kind(parts.kernel, n_slots, n_features, dtype)
+        self._corrects_norms = corrects_norms(parts, self.model)
         self.state.expansion.n_points[0] = self.store.n_first
         self.gate = Gate()
         self.scratch: dict[str, Any] = {}  # working memory of the loops, never saved
@@ -184,6 +184,11 @@ class Machine(Learner):
     def is_sparse(self) -> bool:
         """Whether rows are sparse."""
         return self.store.is_sparse
+
+    @property
+    def keeps_few_outputs(self) -> bool:
+        """Whether a point keeps only the coefficients that its row touched."""
+        return keeps_nonzeros(self._most_touched, self.n_outputs)
 
     @property
     def learns_from_streams(self) -> bool:
@@ -340,7 +345,7 @@ class Machine(Learner):
         X, y, weight = X[start:stop], y[start:stop], weight[start:stop]
         try:
             X = scaled_in_order(self, X, weight)
-            x = self.kernel.row_cache(X)
+            x = self.store.row_cache_of(X)
             refuse_large(self.kernel, self.dtype, X, x)
             refuse_extreme(y, weight)
         except BadRow as bad:  # which counted from the first of these rows
@@ -400,7 +405,7 @@ class Machine(Learner):
         return FINISHERS[self.parts.loop](self)
 
     def _as_rows(self, X: Any) -> Any:
-        return X if sparse.issparse(X) else as_argument(X, self.dtype)
+        return self.store.taken(X)
 
     def _tile_rows(self) -> int:
         until_due = self.parts.update.tile_rows(self.n_seen)
@@ -412,12 +417,25 @@ class Machine(Learner):
 
     # --- for the loops ---------------------------------------------------------------------------
 
-    def kernel_tile(self, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Values:
-        """Kernel values of the points and of the rows themselves with each row, all finite."""
-        values = self.store.tile(self.n_points, X, x, y, weight, self.state.expansion.coef)
+    def kernel_tile(
+        self, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray,
+        lines: list[slice] | None = None,
+    ) -> Values:  # fmt: skip
+        """Kernel values of the points and of the rows themselves with each row, all finite.
+
+        `lines` are those of the points that are read; None: all of them.
+        """
+        coef = self.state.expansion.coef
+        values = self.store.tile(self.n_points, X, x, y, weight, coef, lines)
         if not self.kernel.is_bounded_by_cache and not np.isfinite(values.k).all():
             raise BadRow(0, f"{self.kernel!r} is not finite for it or for a row after it")
         return values
+
+    def lines_read(self, n_rows: int) -> list[slice] | None:
+        """The points whose kernel values the loop reads when it learns n rows; None: of all."""
+        if self._corrects_norms or not self.kernel.is_bounded_by_cache:
+            return None
+        return self.parts.budget.lines_read(self.state.budget, self.n_points, n_rows)
 
     def loop_state(self) -> State:
         """The state as loops are given it: the same code learns with and without a scaling."""
@@ -521,8 +539,9 @@ class Machine(Learner):
         -------
         ndarray of shape (rows, outputs)
         """
-        result, X = np.empty((X.shape[0], self.n_outputs)), scaled(self, X)
-        x, read = self.kernel.row_cache(X), READOUTS[readout]
+        result = np.empty((X.shape[0], self.n_outputs))
+        X = self.store.taken(scaled(self, X))
+        x, read = self.store.row_cache_of(X), READOUTS[readout]
         refuse_large(self.kernel, self.dtype, X, x)
         expansion, b = self.state.expansion, self.state.intercept.b
         for start in range(0, X.shape[0], _PREDICT_ROWS):
@@ -535,8 +554,8 @@ class Machine(Learner):
 
         The same for all outputs. Raises a `ValueError` where nothing was learned yet.
         """
-        result, X = np.empty(X.shape[0]), scaled(self, X)
-        x, n = self.kernel.row_cache(X), self.n_points
+        result, X = np.empty(X.shape[0]), self.store.taken(scaled(self, X))
+        x, n = self.store.row_cache_of(X), self.n_points
         refuse_large(self.kernel, self.dtype, X, x)
         diagonal = self.kernel.diagonal(x)
         for start in range(0, X.shape[0], _PREDICT_ROWS):
@@ -548,7 +567,7 @@ class Machine(Learner):
                 k_xx = own.diagonal()
             else:
                 k_xx = np.broadcast_to(diagonal, (X.shape[0],))[rows]
-            block = self.store.basis(n, piece, x[rows])
+            block = np.asarray(self.store.basis(n, piece, x[rows]))
             result[rows] = second_order.variances(self, block, k_xx)
         return result * self._target_unit() ** 2
 
@@ -576,7 +595,7 @@ class Machine(Learner):
 
     def _checked_row(self, X: Any) -> np.ndarray:
         """The row cache of one row, checked without the cost of checking a block."""
-        x = self.kernel.row_cache(X)
+        x = self.store.row_cache_of(X)
         if not self.kernel.magnitude(x)[0] <= largest_kernel(self.dtype):
             refuse_large(self.kernel, self.dtype, X, x)
         return x

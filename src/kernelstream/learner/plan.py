@@ -62,6 +62,7 @@ class Parts:
     averaged: bool = False  # whether the sum of all models is kept
     scaling: Any = UNSCALED
     target_scaling: Any = UNSCALED
+    device: Any = None  # where points live and kernel values are made; None: on the host
 
     @property
     def loop(self) -> str:

@@ -5,6 +5,7 @@ no tiles, no scaled coefficients, no rules. Numbers are equations of the SVMD pa
 the comments (a)-(e) are the steps of its algorithm 2.
 """
 
+import copy
 import math
 from typing import Any
 
@@ -542,6 +543,7 @@ class DictionaryReference:
         self.known = np.zeros((0, 0))
         self.known_mean = np.zeros((0, n_outputs))
         self.n_seen = 0
+        self.bar = 0.0  # what the cheapest point of a full dictionary costs
 
     def learn(self, x: np.ndarray, y: float, weight: float = 1.0) -> np.ndarray:
         """Learn one row; return its scores before that."""
@@ -557,6 +559,8 @@ class DictionaryReference:
         delta = k_xx - (k + budget.ridge * a) @ a  # (3.10)
         n = len(self.points)
         joins = delta > max(budget.tolerance, 1e-7 * k_xx) and (newton or n != budget.size)
+        if joins and newton and budget.size is not None and n >= budget.size:
+            joins = self._worth(x, target, weight) >= 0.25 * budget.worth * self.bar
         if joins:
             self.join(x)
             a = np.eye(len(self.points))[n]
@@ -605,21 +609,33 @@ class DictionaryReference:
         self.A, self.y = np.vstack([self.A, a]), np.vstack([self.y, target])
         self.weights = np.append(self.weights, weight)
 
-    def _all_known(self) -> tuple[np.ndarray, np.ndarray]:
+    def _worth(self, x: np.ndarray, target: np.ndarray, weight: float) -> float:
+        """What it would cost to lose a new point again, once its row is learned."""
+        trial = copy.copy(self)
+        trial.join(x)
+        trial.add(np.eye(len(trial.points))[-1], target, weight)
+        K, (known, mean) = trial.regular(), trial.all_known()
+        Q = np.linalg.inv(K @ known @ K)
+        beta = Q @ (K @ mean)
+        return float(np.sum(beta[-1] ** 2) / Q[-1, -1])
+
+    def all_known(self) -> tuple[np.ndarray, np.ndarray]:
+        """What prior, points that are gone and rows tell: a precision, and it times the mean."""
         weighted = self.A.T * self.weights
         return self.known + weighted @ self.A, self.known_mean + weighted @ self.y
 
     def _maintain(self) -> None:
         """What happens after every 64th row: prune the dictionary, and go back to the prior."""
         size, keep = self.parts.budget.size, self.parts.update.forgetting**64
-        if size is not None and len(self.points) > size:
+        if size is not None and len(self.points) >= size:
             self._prune(size)
         if keep < 1:
-            K, (known, mean) = self.regular(), self._all_known()
+            K, (known, mean) = self.regular(), self.all_known()
             covariance = keep * np.linalg.inv(known)
             covariance += (1 - keep) * K / self.parts.regularization
             values = math.sqrt(keep) * np.linalg.solve(known, mean)
             self._know_only(np.linalg.inv(covariance), np.linalg.solve(covariance, values))
+            self.bar *= keep
 
     def _know_only(self, known: np.ndarray, mean: np.ndarray) -> None:
         """All that is known of f at the points, in place of the rows."""
@@ -633,17 +649,20 @@ class DictionaryReference:
         Of beta it is ``beta . H beta / 2 - b . beta``. Without point j its minimum is higher by
         ``beta_j^2 / (H^-1)_jj``. Only points whose loss changes ||f|| little are looked at.
         """
-        n, K, (known, mean) = len(self.points), self.regular(), self._all_known()
+        n, K, (known, mean) = len(self.points), self.regular(), self.all_known()
         H, b = K @ known @ K, K @ mean
         worth = np.where(np.arange(n) < size, 1.0, self.parts.budget.worth)
         beta = np.linalg.solve(H, b)
         costs = np.sum(beta**2, axis=1) / np.diag(np.linalg.inv(K)) / worth
         candidates = set(np.argsort(costs, kind="stable")[: n - size + 32])
         stay = np.arange(n)
-        while len(stay) > size:
+        while True:
             Q = np.linalg.inv(H[np.ix_(stay, stay)])
             costs = np.sum((Q @ b[stay]) ** 2, axis=1) / np.diag(Q) / worth[stay]
             costs[[j not in candidates for j in stay]] = np.inf
+            if len(stay) == size:
+                self.bar = costs.min()
+                break
             cheapest = np.flatnonzero(costs <= costs.min() * (1 + SLACK))[-1]
             stay = np.delete(stay, cheapest)
         order = np.arange(size)  # the last points take the places that have become free
@@ -657,7 +676,7 @@ class DictionaryReference:
 
     def newton(self) -> None:
         """The minimum of C/2 sum (y - f)^2 + c/2 ||f||^2 over the dictionary, f = A K beta."""
-        values = np.linalg.solve(*self._all_known())
+        values = np.linalg.solve(*self.all_known())
         self.beta = np.linalg.solve(self.regular(), values)
 
     def _begin(self, beta: np.ndarray) -> None:

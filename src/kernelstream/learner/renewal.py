@@ -11,6 +11,7 @@ import numpy as np
 from kernelstream.compiled import as_argument
 from kernelstream.learner import second_order
 from kernelstream.learner.rows import rows_until
+from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.scalings import scale
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def _renew_targets(machine: "Machine") -> None:
     values *= unit / new_unit
     values += (zero - new_zero) / new_unit
     dual.squared[0] *= (unit / new_unit) ** 2
+    dual.bar[0] *= (unit / new_unit) ** 2
     machine.changes().mark_all()
     second_order.settle(machine)
 
@@ -83,10 +85,33 @@ def _renew_rows(machine: "Machine") -> None:
     store.replace(np.arange(n), rows, cache)
     gram = np.empty((n, n), machine.dtype)
     store.block(n, rows, cache, gram)
-    gram = gram.astype(np.float64)
-    gram = 0.5 * (gram + gram.T)
-    gram.reshape(-1)[:: n + 1] += _NUGGET
-    second_order.change_kernel(machine, gram)
+    if machine.parts.update.is_second_order:
+        gram = gram.astype(np.float64)
+        gram = 0.5 * (gram + gram.T)
+        gram.reshape(-1)[:: n + 1] += _NUGGET
+        second_order.change_kernel(machine, gram)
+    else:
+        _renew_norms(machine, gram)
+
+
+def _renew_norms(machine: "Machine", gram: np.ndarray) -> None:
+    """||f||^2 and <f, v> with other kernel values between the points, whose coefficients stay."""
+    expansion, n = machine.state.expansion, machine.n_points
+    p, q, r = expansion.scale
+    coef, points = expansion.coef[:, :, :n], np.arange(n)
+    raw = expansion.outputs.raw_scores(
+        expansion.coef, expansion.scale, machine.n_outputs, gram, machine.store.memory
+    )
+    norm2, pi = 0.0, 0.0
+    for line in range(coef.shape[0]):
+        f = p * raw[0, points, expansion.outputs.output_of(line, points)]
+        norm2 += p * float(coef[line, 0] @ f)
+        if coef.shape[1] > 1:
+            pi += float((q * coef[line, 1] + r * coef[line, 0]) @ f)
+    expansion.norm2[0], expansion.pi[0] = max(norm2, 0.0), pi
+    for _, array in state_arrays(machine.state.gram):
+        array[:n, :n] = gram
+    machine.changes().mark_all()
 
 
 def _gradients(machine: "Machine", rows: np.ndarray) -> np.ndarray:

@@ -59,6 +59,7 @@ def scaled_in_order(machine: "Machine", X: Any, weight: np.ndarray) -> Any:
         out = np.empty_like(X.data)
         done = count_and_scale_entries(scaling, state, X.indptr, X.indices, X.data, weight, out)
         return _checked(X, done, _with_data(X, out))
+    X = as_argument(X, machine.dtype)
     out = np.empty_like(X)
     done = machine.call("count and scale", count_and_scale, scaling, state, X, weight, out)
     return _checked(X, done, out)

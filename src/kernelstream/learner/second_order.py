@@ -21,7 +21,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
+from scipy.linalg import blas, lapack
 
 from kernelstream.compiled import compiled
 from kernelstream.learner.learn import Trail
@@ -47,6 +47,10 @@ _CHANGES = 1024  # points that came or went, after which K^-1 is computed anew
 # A row may join if its coordinates reproduce its kernel values, each in the scale of its two
 # points, so well. One correction squares the error that K^-1 brings, up to its condition.
 _TRUSTED, _CORRECTABLE = 1e-8, 1e-7
+_EXACT, _SAMPLE = 1e-12, 8  # so well that there is nothing to correct, and by how many rows
+# Of what a point must be worth to stay in a full dictionary, what it must be worth as it joins: the
+# rows after it may raise that (measured: less than this changes little but the time).
+_FIRST_SHARE = 0.25
 _SMALLEST_PART = 1e-6  # of the precision of f that another prior may leave
 _MORE_CANDIDATES = 32  # points that are looked at beyond as many as go
 
@@ -92,7 +96,8 @@ def _learn_tile(
     values = machine.kernel_tile(X, x, y, weight)
     space, products = _products(machine, values.k)
     given = Given(
-        machine.n_points, float(state.margin.epsilon[0]), float(state.step_size.eta[0])
+        machine.n_points, float(state.margin.epsilon[0]), float(state.step_size.eta[0]),
+        _FIRST_SHARE * model.budget.worth * float(state.update.bar[0]),
     )  # fmt: skip
     if len(x) == 1:
         done = machine.call(
@@ -139,7 +144,8 @@ def _coordinates(
 
     Points that nearly depend on each other make the inverse large and its growth inexact, and a
     point that joins with inexact coordinates makes it a thousand times worse. So the coordinates of
-    rows that may join are corrected once by the kernel values themselves.
+    rows that may join are corrected once by the kernel values themselves, unless a sample of them
+    shows that there is nothing to correct.
     """
     budget, n, rule = machine.state.budget, machine.n_points, machine.model.budget
     a = k_xz @ budget.inverse[:n, :n]
@@ -152,10 +158,12 @@ def _coordinates(
     if n == 0 or not rows.size:
         return a, may_join
     regular = _regular(machine, n)
-    scale = np.sqrt(np.maximum(np.outer(k_xx[rows], budget.gram[:n, :n].diagonal()), 1e-300))
+    some = rows[:: -(-rows.size // _SAMPLE)]
+    if _within(_EXACT, k_xz[some] - a[some] @ regular, k_xx[some], regular).all():
+        return a, may_join
     for attempt in range(2):
         rest = k_xz[rows] - a[rows] @ regular
-        is_fine = bool((np.abs(rest) <= _CORRECTABLE * scale).all())
+        is_fine = _within(_CORRECTABLE, rest, k_xx[rows], regular).all()
         if not is_fine and attempt == 0:
             refresh(machine)
             a[rows] = k_xz[rows] @ budget.inverse[:n, :n]
@@ -164,8 +172,14 @@ def _coordinates(
         if is_fine:
             return a, may_join
     rest = k_xz[rows] - a[rows] @ regular
-    may_join[rows] = (np.abs(rest) <= _TRUSTED * scale).all(axis=1)
+    may_join[rows] = _within(_TRUSTED, rest, k_xx[rows], regular)
     return a, may_join
+
+
+def _within(most: float, rest: np.ndarray, k_xx: np.ndarray, regular: np.ndarray) -> np.ndarray:
+    """Of which rows all kernel values are reproduced so well, in the scale of their points."""
+    scale = np.sqrt(np.maximum(np.outer(k_xx, regular.diagonal()), 1e-300))
+    return (np.abs(rest) <= most * scale).all(axis=1)
 
 
 def _regular(machine: "Machine", n: int) -> np.ndarray:
@@ -192,7 +206,7 @@ def _take_over(
     precision = space.precision[:done, None]
     dual.values[:, :n] += (space.error[:done] * precision).T @ whitened
     whitened *= np.sqrt(precision)
-    _subtract_square(machine, covariance[:n, :n], whitened)
+    _subtract_square(covariance[:n, :n], whitened)
     if m:
         end = n + m
         told_by = space.share[joined, :done] @ told[:done]
@@ -218,20 +232,17 @@ def _grow_inverse(machine: "Machine", a: np.ndarray, left: np.ndarray) -> None:
         refresh(machine)
         return
     side, inverse = root @ a, budget.inverse[: n + m, : n + m]
-    _subtract_square(machine, inverse[:n, :n], side, times=-1.0)
+    _subtract_square(inverse[:n, :n], side, times=-1.0)
     inverse[n:, :n] = -root.T @ side
     inverse[:n, n:] = inverse[n:, :n].T
     inverse[n:, n:] = root.T @ root
     budget.replaced[0] += m
 
 
-def _subtract_square(
-    machine: "Machine", square: np.ndarray, lines: np.ndarray, times: float = 1.0
-) -> None:
+def _subtract_square(square: np.ndarray, lines: np.ndarray, times: float = 1.0) -> None:
     """Subtract lines^T lines, which is symmetric to the last bit and half the work of others."""
-    product = machine.store.memory.lend("square", square.shape)
-    np.matmul(lines.T, lines, out=product)
-    (np.subtract if times > 0.0 else np.add)(square, product, out=square)
+    if len(lines):
+        add_symmetric(square, blas.dsyrk(1.0, lines.T, lower=1).T, -times)
 
 
 def _inverse_root(matrix: np.ndarray) -> np.ndarray | None:
@@ -259,9 +270,8 @@ def settle(machine: "Machine") -> None:
 def maintain(machine: "Machine") -> None:
     """Prune a dictionary beyond its size, forget, and keep K^-1 accurate."""
     size, forgetting = machine.model.budget.size, machine.model.update.forgetting
-    n_goes = machine.n_points - size
-    if n_goes > 0:
-        prune(machine, n_goes)
+    if machine.n_points >= size:
+        prune(machine, machine.n_points - size)
     if forgetting < 1.0:
         forget(machine, forgetting**PERIOD)
     if machine.state.budget.replaced[0] >= _CHANGES:
@@ -281,6 +291,16 @@ def refresh(machine: "Machine") -> None:
     else:
         mirror(inverse.T, budget.inverse[:n, :n])
     budget.replaced[0] = 0
+
+
+@compiled
+def add_symmetric(square, upper, times):
+    """Add a symmetric matrix, of which `upper` has the entries above the diagonal."""
+    for i in range(upper.shape[0]):
+        for j in range(i, upper.shape[0]):
+            value = square[i, j] + times * upper[i, j]
+            square[i, j] = value
+            square[j, i] = value
 
 
 @compiled
@@ -304,6 +324,7 @@ def forget(machine: "Machine", keep: float) -> None:
     dual.values[:, :n] *= math.sqrt(keep)
     dual.squared[0] *= keep
     dual.counted[0] *= keep
+    dual.bar[0] *= keep
 
 
 def prune(machine: "Machine", n_goes: int) -> None:
@@ -312,7 +333,8 @@ def prune(machine: "Machine", n_goes: int) -> None:
     With the coefficients B = K^-1 w, of covariance Q = K^-1 P K^-1, the minimum over all rows where
     those of the points that go are zero is w - (P K^-1)_g Q_gg^-1 B_g, and the covariance is P -
     (P K^-1)_g Q_gg^-1 (K^-1 P)_g: f is conditioned on it. Losing a point j then costs B_j^2 / Q_jj
-    of what is being minimised. Points go one after the other, each the cheapest that is left.
+    of what is being minimised. Points go one after the other, each the cheapest that is left. What
+    the next one would cost is the bar for rows that would join, until this happens again.
     """
     state, n = machine.state, machine.n_points
     budget, dual, expansion = state.budget, state.update, state.expansion
@@ -326,17 +348,20 @@ def prune(machine: "Machine", n_goes: int) -> None:
     lines = inverse[candidates]
     pull = lines @ covariance
     own = pull @ lines.T
-    goes = np.zeros(n_goes, np.int64)
-    cheapest_first(0.5 * (own + own.T), coef[:, candidates], worth[candidates], goes)
+    goes = np.zeros(n_goes + 1, np.int64)
+    dual.bar[0] = cheapest_first(0.5 * (own + own.T), coef[:, candidates], worth[candidates], goes)
+    goes = goes[:n_goes]
+    if n_goes == 0:
+        return
     root = _inverse_root(own[np.ix_(goes, goes)])
     if root is not None:  # otherwise they are left out as they are, which is not much worse
         pull = root @ pull[goes]
         dual.values[:, :n] -= (coef[:, candidates[goes]] @ root.T) @ pull
-        _subtract_square(machine, covariance, pull)
+        _subtract_square(covariance, pull)
     goes = np.sort(candidates[goes])
     root = _inverse_root(inverse[np.ix_(goes, goes)])
     if root is not None:
-        _subtract_square(machine, inverse, root @ inverse[goes])
+        _subtract_square(inverse, root @ inverse[goes])
     _close_ranks(machine, goes)
     budget.replaced[0] += n_goes
     if root is None:
@@ -346,7 +371,9 @@ def prune(machine: "Machine", n_goes: int) -> None:
 def _close_ranks(machine: "Machine", goes: np.ndarray) -> None:
     """The last points that stay take the slots of those that go."""
     state, store, n = machine.state, machine.store, machine.n_points
-    stay = np.setdiff1d(np.arange(n), goes)
+    stays = np.ones(n, bool)
+    stays[goes] = False
+    stay = np.flatnonzero(stays)
     n_left = len(stay)
     free, last = goes[goes < n_left], stay[stay >= n_left]
     for square in (state.budget.gram, state.budget.inverse, state.update.covariance):
@@ -357,7 +384,7 @@ def _close_ranks(machine: "Machine", goes: np.ndarray) -> None:
     # next, and only what is written in this way can be undone.
     end = np.arange(n_left, n)
     slots, rows = np.concatenate([free, end]), np.concatenate([last, end])
-    store.replace(slots, store.rows[rows], store.row_cache[rows])
+    store.replace(slots, *store.at(rows))
     state.expansion.n_points[0] = n_left
 
 
@@ -365,11 +392,11 @@ def _close_ranks(machine: "Machine", goes: np.ndarray) -> None:
 def cheapest_first(own, coef, worth, order):
     """Choose points one after the other: the cheapest, after those before it have gone.
 
-    `own` is Q and `coef` B among the candidates; both are those of the minimum without the points
-    that have gone. Of points that cost the same the last one goes. A pivoted Cholesky factorisation
-    of Q by other pivots than the largest.
+    Answers what the last one costs. `own` is Q and `coef` B among the candidates; both are those of
+    the minimum without the points that have gone. Of points that cost the same the last one goes. A
+    pivoted Cholesky factorisation of Q by other pivots than the largest.
     """
-    n, n_outputs = own.shape[0], coef.shape[0]
+    n, n_outputs, least = own.shape[0], coef.shape[0], 0.0
     for position in range(order.shape[0]):
         best, least = -1, np.inf
         for j in range(n):
@@ -393,6 +420,7 @@ def cheapest_first(own, coef, worth, order):
                 step = line[j] / pivot
                 for m in range(n):
                     own[j, m] -= step * line[m]
+    return least
 
 
 # --- another kernel, and what is not certain -----------------------------------------------------
@@ -416,10 +444,15 @@ def change_kernel(machine: "Machine", gram: np.ndarray) -> None:
     root = _root_of(dual.covariance[:n, :n])
     exchange = c * (budget.inverse[:n, :n] - before)
     change = root.T @ exchange @ root
-    values, vectors = np.linalg.eigh(np.eye(n) + 0.5 * (change + change.T))
-    root = (root @ vectors) / np.sqrt(np.maximum(values, _SMALLEST_PART))
+    change = 0.5 * (change + change.T) + np.eye(n)
+    half, is_sound = _inverse_root(change), True
+    if half is None or np.vdot(half, half) > 1.0 / _SMALLEST_PART:  # an eigenvalue may be small
+        values, vectors = np.linalg.eigh(change)
+        is_sound = values[0] > _SMALLEST_PART
+        half = vectors.T / np.sqrt(np.maximum(values, _SMALLEST_PART))[:, None]
+    root = root @ half.T
     dual.covariance[:n, :n] = root @ root.T
-    if values[0] > _SMALLEST_PART:
+    if is_sound:
         dual.values[:, :n] -= dual.values[:, :n] @ exchange @ dual.covariance[:n, :n]
     machine.changes().mark_all()
     settle(machine)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
+from kernelstream.compiled import helper
 from kernelstream.expansion import SMALLEST_SCALE
 from kernelstream.parts import Field
 
@@ -64,7 +64,7 @@ def drift_fields(first_step: float) -> Drift:
     return Drift(log_level=Field((), math.log(first_step)), score=Field((), 0.0))
 
 
-@register_jitable
+@helper
 def note_drift(drift, eta, n_seen):
     """Keep the drift score: how far log eta is above its mean over the last rows."""
     drift.score[0] = math.log(eta) - drift.log_level[0]

@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
 from kernelstream.budgets.projection import grow_inverse
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.learner.dictionary import SMALLEST_NOISE, is_sound
+from kernelstream.parts import SLACK
 
 __all__ = ["Given", "RowProducts", "Space", "learn_row", "learn_space", "new_space", "refill"]
 
@@ -77,6 +77,7 @@ class Given(NamedTuple):
     n_points: int
     epsilon: float
     eta: float
+    bar: float  # what a row must be worth to join a full dictionary
 
 
 @partial(compiled, nogil=True)
@@ -102,9 +103,12 @@ def learn_space(model, given, space, y, weights, trail):
         if ridge > 0.0:
             gap -= ridge * space.squares[i, i]  # (3.10)
         joins = space.may_join[i] and gap > most
+        delta = left[i, i] + ridge
+        if joins and given.n_points + counts[0] >= model.budget.size:
+            joins = worth_of(space, i, variance, delta, c) >= given.bar * (1.0 - SLACK)
         # f at a row that joins is what the points tell, give or take delta / c: with the share
         # `fresh` of that in the whole variance, nothing here grows without bound as c goes to zero
-        fresh, precision, delta = 0.0, 1.0 / variance, left[i, i] + ridge
+        fresh, precision = 0.0, 1.0 / variance
         if joins:
             precision = c / (delta + c * variance)
             fresh = delta / (delta + c * variance)
@@ -124,7 +128,21 @@ def learn_space(model, given, space, y, weights, trail):
     return n_rows
 
 
-@register_jitable
+@helper
+def worth_of(space, i, variance, delta, c):
+    """By how much the minimum over all rows so far is lower if row i is a point.
+
+    It is what taking the point out again would cost, B^2 / Q of `prune`: with q = delta / c, the
+    sum over the outputs of error^2 (1 / variance - 1 / (variance + q)).
+    """
+    squared = 0.0
+    for k in range(space.target.shape[0]):
+        error = space.target[k] - space.scores[i, k]
+        squared += error * error
+    return squared * delta / (variance * (delta + c * variance))
+
+
+@helper
 def note(model, given, space, y, trail, i):
     """What the model says of row i, and what it should say."""
     target, n_outputs = space.target, space.target.shape[0]
@@ -188,7 +206,7 @@ def take_in(space, i, joins, fresh, precision, variance, noise, delta, ridge):
         express(space, i, ridge)
 
 
-@register_jitable
+@helper
 def express(space, i, ridge):
     """Row i is a point now: it expresses a part of the later rows."""
     left, column, squares = space.left, space.column, space.squares

@@ -19,10 +19,9 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba.extending import register_jitable
 from scipy import sparse
 
-from kernelstream.compiled import as_argument, compiled
+from kernelstream.compiled import as_argument, compiled, helper
 from kernelstream.learner.learn import LARGEST_MOVE, LARGEST_NORM2
 from kernelstream.learner.state import note_drift
 from kernelstream.parts import SLACK, rule
@@ -73,14 +72,14 @@ def rows_of(phi: Any) -> Any:
 # --- one weight ----------------------------------------------------------------------------------
 
 
-@register_jitable
+@helper
 def moved_trace(v, step, gradient, bend, decay, c):
     """The trace after a step (7); `bend` is what the loss has of lambda H v."""
     v = decay * v - step * (gradient + bend + decay * c * v)
     return v if abs(v) > SMALLEST_TRACE else 0.0
 
 
-@register_jitable
+@helper
 def powers(decay, n):
     """``decay^n`` and ``1 + decay + ... + decay^(n - 1)``."""
     if decay == 0.0:
@@ -91,7 +90,7 @@ def powers(decay, n):
     return math.exp(exponent), math.expm1(exponent) / (decay - 1.0)
 
 
-@register_jitable
+@helper
 def fade(coef, steps, j, n, c, decay):
     """What n rows make of the weights of feature j, which is zero in them, and of their traces.
 
@@ -118,7 +117,7 @@ def fade(coef, steps, j, n, c, decay):
     return is_known
 
 
-@register_jitable
+@helper
 def bring_up_to_date(expansion, step_state, j, c, decay):
     """Let the weights of feature j, and their traces, be what they are after all rows so far.
 
@@ -290,7 +289,7 @@ def learn_vector(model, state, tile, trail, work):
     return done
 
 
-@register_jitable(forceinline=True)
+@helper(inlines=True)
 def learn_rows(model, state, tile, trail, work):
     """Learn the rows; the weights of some features may be left behind."""
     expansion, intercept, rows = state.expansion, state.intercept, tile.rows

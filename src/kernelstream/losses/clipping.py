@@ -1,14 +1,14 @@
 """The implicit steps of piecewise linear losses with a single kink, or with one per label."""
 
 import numpy as np
-from numba.extending import register_jitable
 
+from kernelstream.compiled import helper
 from kernelstream.parts import SLACK
 
 __all__ = ["share_of_step", "sorted_step"]
 
 
-@register_jitable
+@helper
 def share_of_step(gap, step, size):
     """The share of a whole step, 0 to 1, that moves the score to the kink at distance `gap` (16).
 
@@ -21,7 +21,7 @@ def share_of_step(gap, step, size):
     return gap / step
 
 
-@register_jitable
+@helper
 def sorted_step(gaps, label, step, xi):
     """Write the gradient of ``max(0, max of gaps)`` at the end of the implicit step.
 

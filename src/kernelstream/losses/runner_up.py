@@ -1,12 +1,12 @@
 """The best label other than the true one, y* in equations (16)-(17)."""
 
 import numpy as np
-from numba.extending import register_jitable
 
+from kernelstream.compiled import helper
 from kernelstream.parts import SLACK
 
 
-@register_jitable
+@helper
 def runner_up(scores, label):
     """The index of the highest score other than that of `label`; near-ties go to the lowest index.
 
@@ -27,7 +27,7 @@ def runner_up(scores, label):
     return best
 
 
-@register_jitable
+@helper
 def structured_runner_up(labels, outputs, label, margin):
     """The score of every label plus margin times its distance from `label`, and the runner-up."""
     ahead = np.empty(labels.n_labels())

@@ -4,12 +4,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
+from kernelstream.compiled import helper
 from kernelstream.losses.registry import loss
 
 
-@register_jitable
+@helper
 def probabilities(scores, p):
     """Write ``p(y|x) = exp f(x, y) / sum exp f(x, .)`` (22) into `p`; return log of the sum."""
     largest = scores[0]
@@ -24,7 +24,7 @@ def probabilities(scores, p):
     return largest + math.log(total)
 
 
-@register_jitable
+@helper
 def _solve_shifted(p, step, x):
     """Solve ``(I + step (diag(p) - p p^T)) z = x`` in place (Sherman and Morrison)."""
     along, total = 0.0, 0.0

@@ -3,8 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from numba.extending import register_jitable
-
+from kernelstream.compiled import helper
 from kernelstream.margins.base import Margin, MarginRule
 from kernelstream.parts import Choice, number, one_of, part, rule
 
@@ -16,12 +15,12 @@ _SMALLEST, _LARGEST = 1e-9, 1e9
 _LARGEST_TRACE = 1e60
 
 
-@register_jitable
+@helper
 def _excess(violated, nu):
     return (1.0 if violated else 0.0) - nu  # -(xi + nu) in the paper's words
 
 
-@register_jitable
+@helper
 def _scaled(epsilon, exponent, initial):
     """``epsilon exp(exponent)`` within its bounds."""
     epsilon *= math.exp(min(max(exponent, -50.0), 50.0))

@@ -5,7 +5,10 @@ from collections import namedtuple
 from typing import Any
 
 from numba import types
-from numba.extending import overload_method
+from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
+from numba.extending import lower_builtin
+
+from kernelstream.compiled import as_caller, calling
 
 __all__ = ["rule"]
 
@@ -58,16 +61,36 @@ def _make_callable(name: str, parameters: tuple[str, ...]) -> None:
     known = _signatures.setdefault(name, parameters)
     if known != parameters:
         raise TypeError(f"method {name}{parameters} was declared as {name}{known} by another rule.")
-    if known is not parameters:
-        return  # registered with an earlier rule
-    # Numba compares parameter names, so the typing function must be written out with them.
-    scope: dict[str, Any] = {}
-    exec(  # names come from the package's own source
-        f"def implementation({', '.join(parameters)}):\n"
-        f"    return getattr(self.instance_class, {name!r}, None)",
-        scope,
-    )
-    # A method may make arrays (see `compiled`), and is rid of them when it returns.
-    options: dict[str, Any] = {"jit_options": {"_nrt": True}}
-    for kind in (types.NamedTuple, types.NamedUniTuple):
-        overload_method(kind, name, **options)(scope["implementation"])
+    if known is parameters:  # else it was registered with an earlier rule
+        lower_builtin((_RuleMethods, name), types.BaseNamedTuple, types.VarArg(types.Any))(
+            calling(lambda signature: _method(signature.args[0], name))
+        )
+
+
+@infer_getattr
+class _RuleMethods(AttributeTemplate):
+    """How the compiler finds the methods of all rules: in the class of the record."""
+
+    key = types.BaseNamedTuple
+
+    def generic_resolve(self, record: Any, name: str) -> Any:  # type: ignore[override]
+        is_method = inspect.isfunction(vars(record.instance_class).get(name))
+        if name not in _signatures or not is_method:
+            return None
+
+        class Method(AbstractTemplate):
+            key = (_RuleMethods, name)
+
+            # The compiler may use one such type for several callers, whose options differ: which
+            # variant of the method they call is asked only here.
+            def generic(self, arguments: Any, keywords: Any) -> Any:
+                method = _method(record, name)
+                signature = method.get_call_type(self.context, (record, *arguments), keywords)
+                return None if signature is None else signature.as_method()
+
+        return types.BoundFunction(Method, record)
+
+
+def _method(record: Any, name: str) -> Any:
+    """The compiler's type of a record's method."""
+    return as_caller(vars(record.instance_class)[name])

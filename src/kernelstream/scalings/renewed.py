@@ -4,8 +4,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
+from kernelstream.compiled import helper
 from kernelstream.parts import LARGEST_SQUARE, Choice, Field, number, part, rule
 from kernelstream.scalings.base import Scaling, ScalingRule
 from kernelstream.scalings.running import deviation
@@ -99,7 +99,7 @@ class RenewedRule(NamedTuple):
         return lowest - _WIDER * (highest - lowest), highest + _WIDER * (highest - lowest)
 
 
-@register_jitable
+@helper
 def _compressed(away, unit, bend, limit):
     if unit == 0.0:
         return 0.0
@@ -109,7 +109,7 @@ def _compressed(away, unit, bend, limit):
     return min(max(z, -limit), limit)
 
 
-@register_jitable
+@helper
 def _add_moments(scaling_state, j, away, n):
     """Welford's recursion for sums of powers, of a value at `away` from the mean of n - 1 rows."""
     share = away / n
@@ -145,8 +145,11 @@ class Renewed(Scaling):
 
     A feature that had been constant up to a renewal counts as constant until the next one.
 
-    It goes with learners of the second order, ``sog-svr`` and ``sog-svc``, and dense rows. A row of
-    weight zero does not count, and every other row counts once.
+    It goes with dense rows, and with learners that keep points: those of the second order
+    (``sog-svr``, ``sog-svc``), whose prior is exchanged, and those of the first order whose budget
+    keeps no kernel values between points (`OldestOut`, `SmallestOut`, `Unbounded`), whose
+    coefficients stay. As ``target_scaling`` it goes with the second order only. A row of weight
+    zero does not count, and every other row counts once.
 
     Parameters
     ----------
@@ -186,15 +189,38 @@ class Renewed(Scaling):
         number("outlier", self.outlier, at_least=1)
 
     def check_with(self, choice: Choice) -> None:
-        if not choice.update.is_second_order or choice.budget.keeps_all or choice.sparse:
+        if choice.sparse:
+            raise ValueError(f"scaling={self!r} goes with dense rows: use scaling='running'.")
+        if not choice.update.is_second_order:
+            self._check_with_first_order(choice)
+        elif choice.budget.keeps_all:
             raise ValueError(
-                f"scaling={self!r} goes with learners of the second order on dense rows, "
-                "'sog-svr' and 'sog-svc': use scaling='running' for others."
+                f"scaling={self!r} needs a budget that limits the points of {choice.update!r}: "
+                f"budget={choice.budget!r} keeps all."
             )
         if self.metric and not choice.kernel.is_smooth:
             raise ValueError(
                 f"scaling={self!r} needs gradients, which kernel={choice.kernel!r} does not have: "
                 "use RBF, say, or leave metric out."
+            )
+
+    def _check_with_first_order(self, choice: Choice) -> None:
+        if choice.scaling is not self:
+            raise ValueError(
+                f"target_scaling={self!r} goes with learners of the second order, 'sog-svr' for "
+                "one: use target_scaling='running'."
+            )
+        if choice.update.loop != "expansion" or choice.budget.is_folded:
+            raise ValueError(
+                f"scaling={self!r} goes with learners that keep points and learn each row once, "
+                f"not with update={choice.update!r} and budget={choice.budget!r}: use "
+                "scaling='running'."
+            )
+        if choice.budget.keeps_kernel_values:
+            raise ValueError(
+                f"scaling={self!r} changes the kernel values between points, which "
+                f"budget={choice.budget!r} keeps: use OldestOut, SmallestOut or Unbounded, or "
+                "scaling='running'."
             )
 
     @property

@@ -3,8 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from numba.extending import register_jitable
-
+from kernelstream.compiled import helper
 from kernelstream.parts import LARGEST_SQUARE, Field, number, part, rule
 from kernelstream.scalings.base import Scaling, ScalingRule
 
@@ -100,21 +99,21 @@ class RunningRule(NamedTuple):
             scaling_state.length2[0] += rest / scaling_state.n_lengths[0]
 
 
-@register_jitable
+@helper
 def deviation(square, n, mean):
     """The standard deviation, or zero where it is that of rounding."""
     sd = math.sqrt(square / n)
     return sd if sd > _CONSTANT * abs(mean) else 0.0
 
 
-@register_jitable
+@helper
 def _compressed(away, sd, limit):
     if sd == 0.0:
         return 0.0
     return min(max(math.asinh(away / sd), -limit), limit)
 
 
-@register_jitable
+@helper
 def _divide(out, length):
     if length > 0.0:
         for j in range(out.shape[0]):

@@ -16,6 +16,8 @@ from kernelstream.stores.base import (
     write_row,
 )
 from kernelstream.stores.dense import DenseStore
+from kernelstream.stores.device import DeviceRows, DeviceStore, StoresOn, rows_on
+from kernelstream.stores.devices import Device, as_device
 from kernelstream.stores.folded import FoldedStore, SparseFoldedStore
 from kernelstream.stores.forest import ForestStore, SparseForestStore
 from kernelstream.stores.landmarks import LandmarkStore, SparseLandmarkStore
@@ -25,6 +27,9 @@ __all__ = [
     "NOTHING_PENDING",
     "STAGED_ROWS",
     "DenseStore",
+    "Device",
+    "DeviceRows",
+    "DeviceStore",
     "FoldedStore",
     "ForestStore",
     "LandmarkStore",
@@ -35,7 +40,9 @@ __all__ = [
     "SparseStore",
     "Store",
     "Values",
+    "as_device",
     "as_sparse_rows",
+    "rows_on",
     "store_class",
     "write_row",
 ]
@@ -50,6 +57,13 @@ _OF_FEATURES = {
 }
 
 
-def store_class(is_folded: bool, feature_store: str, is_sparse: bool) -> Any:
-    """The kind of store: of points or of explicit features, for dense or for sparse rows."""
+def store_class(
+    is_folded: bool, feature_store: str, is_sparse: bool, device: Device | None = None
+) -> Any:
+    """The kind of store: of points or of explicit features, for dense or for sparse rows.
+
+    It is called with a kernel, how many slots and features there are, and the precision.
+    """
+    if device is not None:
+        return StoresOn(device)
     return (_OF_FEATURES[feature_store] if is_folded else _OF_POINTS)[is_sparse]

@@ -5,15 +5,15 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numba.extending import register_jitable
 from scipy import sparse
 
+from kernelstream.compiled import as_argument, helper
 from kernelstream.expansion import NothingPending
 from kernelstream.kernels import Kernel
 
 __all__ = [
-    "NOTHING_PENDING", "STAGED_ROWS", "Memory", "Slots", "Store", "Values", "as_sparse_rows",
-    "write_row",
+    "NOTHING_PENDING", "STAGED_ROWS", "Memory", "OnHost", "Slots", "Store", "Values",
+    "as_sparse_rows", "write_row",
 ]  # fmt: skip
 
 # Rows that are being learned stand behind the points for a moment, so that one matrix product gives
@@ -49,13 +49,24 @@ class Store(Protocol):
     n_features: int
     dtype: np.dtype
 
+    def taken(self, X: Any) -> Any:
+        """Rows as this store works with them, which all other methods are given."""
+        ...
+
+    def row_cache_of(self, X: Any) -> np.ndarray:
+        """The kernel's row cache of rows."""
+        ...
+
     def tile(
-        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
-    ) -> Values:
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
+        lines: list[slice] | None = None,
+    ) -> Values:  # fmt: skip
         """k(points, X) and below it k(X, X), of the first n points.
 
         Kernels that the stream makes may look at the targets `y`; rows whose `weight` is zero leave
-        nothing behind. `coef` are the coefficients of the expansion, whose shape is needed.
+        nothing behind. `coef` are the coefficients of the expansion, whose shape is needed. `lines`
+        are those of the points that the loop reads, where it does not read all: others need not be
+        there.
         """
         ...
 
@@ -75,6 +86,10 @@ class Store(Protocol):
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
     ) -> Any:
         """Explicit features of rows to learn, (rows, features); stores of points have none."""
+        ...
+
+    def at(self, slots: np.ndarray) -> tuple[Any, np.ndarray]:
+        """The points in some slots and their row cache, as `replace` takes them."""
         ...
 
     def writer(self, X: Any, x: np.ndarray, values: Values) -> Any:
@@ -130,7 +145,22 @@ class Store(Protocol):
         ...
 
 
-class Slots:
+class OnHost:
+    """What stores have in common that work with rows in the host's memory."""
+
+    kernel: Kernel
+    dtype: Any
+
+    def taken(self, X: Any) -> Any:
+        """Rows as compiled code may be given them."""
+        return X if sparse.issparse(X) else as_argument(X, self.dtype)
+
+    def row_cache_of(self, X: Any) -> np.ndarray:
+        """The kernel's row cache of rows."""
+        return self.kernel.row_cache(X)
+
+
+class Slots(OnHost):
     """What dense and sparse stores have in common: a kernel, rows in slots, and a journal."""
 
     n_first = 0
@@ -172,6 +202,10 @@ class Slots:
         """
         return min(256, n_points // 5)
 
+    def at(self, slots: np.ndarray) -> tuple[Any, np.ndarray]:
+        """The points in some slots and their row cache."""
+        return self.rows[slots], self.row_cache[slots]
+
     def begin(self) -> None:
         """From now on, remember what is overwritten."""
         self.journal = []
@@ -198,8 +232,12 @@ class Memory:
         """An array for as long as nobody asks for the same name again."""
         size = math.prod(shape)
         if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = np.empty(size, dtype)
+            self._arrays[name] = self.new(size, dtype)
         return self._arrays[name][:size].reshape(shape)
+
+    def new(self, size: int, dtype: Any) -> np.ndarray:
+        """Fresh memory for at least so many numbers."""
+        return np.empty(size, dtype)
 
 
 def as_sparse_rows(X: Any, dtype: Any = None) -> sparse.csr_array:
@@ -216,7 +254,7 @@ def as_sparse_rows(X: Any, dtype: Any = None) -> sparse.csr_array:
     return rows
 
 
-@register_jitable
+@helper
 def write_row(rows, slot, partner, share, x):
     """Put the row x into a slot of `rows`, and merge points; below zero there is nothing to do."""
     if partner >= 0:  # becomes a point between itself and what goes

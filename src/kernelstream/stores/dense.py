@@ -152,8 +152,9 @@ class DenseStore(Slots):
                 self.rows[slots[i]], self.row_cache[slots[i]] = rows[i], row_cache[i]
 
     def tile(
-        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
-    ) -> Values:
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
+        lines: list[slice] | None = None,
+    ) -> Values:  # fmt: skip
         """k(points, X) and below it k(X, X)."""
         k = self._kernel_values(n_points, X, x)
         return Values(k, n_points, k[:n_points], NOTHING_PENDING)

@@ -14,7 +14,7 @@ from kernelstream.compiled import compiled
 from kernelstream.expansion import Pending
 from kernelstream.kernels import Kernel, inner_products
 from kernelstream.parts import rule
-from kernelstream.stores.base import CheckedCache, Memory, Values
+from kernelstream.stores.base import CheckedCache, Memory, OnHost, Values
 
 __all__ = ["FoldedStore", "SparseFoldedStore"]
 
@@ -72,7 +72,7 @@ def _add_pending(features, coef, pending, done):
             features.add_combination(coef[k, s], pending.coef[:, s, k], done)
 
 
-class FoldedStore:
+class FoldedStore(OnHost):
     """Explicit features, and no points."""
 
     is_sparse = False
@@ -110,8 +110,9 @@ class FoldedStore:
         return self.kernel.features(X, x)
 
     def tile(
-        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
-    ) -> Values:
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
+        lines: list[slice] | None = None,
+    ) -> Values:  # fmt: skip
         """Kernel values among the rows, and their features."""
         phi = self.features(n_points, X, x, y, weight)
         return self.values_of(phi, self.kernel.diagonal(x), coef)

@@ -103,8 +103,9 @@ class ForestStore(FoldedStore):
         return self.learn(X, y, weight)[0]
 
     def tile(
-        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
-    ) -> Values:
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
+        lines: list[slice] | None = None,
+    ) -> Values:  # fmt: skip
         """Kernel values among the rows, and their features; the trees learn them on the way."""
         phi = self.features(n_points, X, x, y, weight)
         return self.values_of(phi, np.diff(phi.indptr) / self.n_trees, coef)

@@ -71,8 +71,9 @@ class LandmarkStore(FoldedStore):
         return phi
 
     def tile(
-        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
-    ) -> Values:
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
+        lines: list[slice] | None = None,
+    ) -> Values:  # fmt: skip
         """Kernel values among the rows, and their features."""
         return self.values_of(self.features(n_points, X, x, y, weight), None, coef)
 

@@ -9,7 +9,7 @@ from kernelstream.kernels import Kernel
 from kernelstream.parts import rule
 from kernelstream.stores.base import NOTHING_PENDING, CheckedCache, Slots, Values
 
-__all__ = ["SparseStore"]
+__all__ = ["NO_SLOTS", "NoSlots", "SparseStore"]
 
 
 @rule
@@ -21,7 +21,7 @@ class NoSlots(NamedTuple):
         return
 
 
-_NO_SLOTS = NoSlots()
+NO_SLOTS = NoSlots()
 
 
 class SparseStore(Slots):
@@ -83,7 +83,7 @@ class SparseStore(Slots):
 
     def writer(self, X: sparse.csr_array, x: np.ndarray, values: Values) -> NoSlots:
         """What the loop is given in place of dense slots."""
-        return _NO_SLOTS
+        return NO_SLOTS
 
     def write(self, trail: Any, done: int, X: sparse.csr_array, x: np.ndarray) -> None:
         """Put the rows that became points into their slots, in order."""
@@ -116,8 +116,9 @@ class SparseStore(Slots):
         self.write_block(rows, X, own, x, out)
 
     def tile(
-        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any
-    ) -> Values:
+        self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
+        lines: list[slice] | None = None,
+    ) -> Values:  # fmt: skip
         """k(points, X) and below it k(X, X)."""
         shape = n_points + X.shape[0], X.shape[0]
         block = self.memory.lend("block", shape, self.dtype)

@@ -17,9 +17,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import register_jitable
 
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.parts import rule
 
 __all__ = [
@@ -126,7 +125,7 @@ def grown_changes(changes: Changes, n_columns: int) -> Changes:
 # --- what is known of the targets at a place ------------------------------------------------------
 
 
-@register_jitable
+@helper
 def _class_of(y):
     """Labels are 0, 1, ...; or -1 and +1, where a model has a single output."""
     return int(y) if y > 0.0 else 0
@@ -135,7 +134,7 @@ def _class_of(y):
 _TABLE = np.array([0.0] + [n * math.log(n) for n in range(1, 1024)])  # most counts are small
 
 
-@register_jitable
+@helper
 def _x_log_x(x):
     if x < _TABLE.shape[0] and x == int(x):
         return _TABLE[int(x)]
@@ -264,7 +263,7 @@ _GOLDEN, _FIRST_FACTOR, _SECOND_FACTOR = (
 _11, _27, _30, _31, _ZERO, _ONE = (np.uint64(n) for n in (11, 27, 30, 31, 0, 1))
 
 
-@register_jitable
+@helper
 def uniform(seed, position):
     """A number from [0, 1): splitmix64 (Steele, Lea and Flood, 2014) at a position of its own."""
     z = seed + (np.uint64(position) + _ONE) * _GOLDEN
@@ -277,7 +276,7 @@ def uniform(seed, position):
 # --- growing --------------------------------------------------------------------------------------
 
 
-@register_jitable
+@helper
 def _note(changes, node):
     if not changes.is_noted[node]:
         changes.is_noted[node] = True
@@ -285,7 +284,7 @@ def _note(changes, node):
         changes.n_nodes[0] += 1
 
 
-@register_jitable
+@helper
 def _note_side(changes, place):
     if not changes.side_is_noted[place]:
         changes.side_is_noted[place] = True
@@ -344,7 +343,7 @@ def _split_if_it_pays(trees, changes, statistic, node):
     trees.sizes[trees.tree[node]] += 2
 
 
-@register_jitable(forceinline=True)
+@helper(inlines=True)
 def _learn_at(trees, changes, statistic, setting, tree, node, x, y, weight):
     """A leaf learns a row."""
     _note(changes, node)

@@ -61,6 +61,11 @@ class TableEncoder:
         return cls(Columns(columns), skips_missing)
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether rows are sparse."""
+        return self.columns is None
+
+    @property
     def names(self) -> list[str]:
         """The names of the columns."""
         return [] if self.columns is None else self.columns.names

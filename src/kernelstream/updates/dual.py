@@ -2,8 +2,7 @@
 
 from typing import Any, NamedTuple, Protocol
 
-from numba.extending import register_jitable
-
+from kernelstream.compiled import helper
 from kernelstream.parts import (
     LARGEST_SQUARE,
     SLACK,
@@ -35,6 +34,7 @@ class NewtonState(NamedTuple):
     covariance: Any  # (points, points): (C A^T A + c K^-1)^-1
     squared: Any  # the sum of squared errors, each over its variance, of the mean output
     counted: Any  # and of how many rows
+    bar: Any  # what the cheapest point of a full dictionary costs
 
 
 class GradientState(NamedTuple):
@@ -114,7 +114,7 @@ class GradientRule(NamedTuple):
                 )
 
 
-@register_jitable
+@helper
 def begin(expansion, dual, k, target, k_xx, box):
     """The first point takes all of its target (table 2).
 
@@ -130,7 +130,7 @@ def begin(expansion, dual, k, target, k_xx, box):
     dual.values[k, 0] = beta * k_xx
 
 
-@register_jitable
+@helper
 def take(dual, n, a, weight, target):
     """Let a row into A^T A, A^T y and A^T e."""
     for m in range(n):
@@ -141,7 +141,7 @@ def take(dual, n, a, weight, target):
             dual.moments[k, m] += weight * a[m] * target[k]
 
 
-@register_jitable
+@helper
 def ascend(update, expansion, gram, dual, n, k, g, both, epsilon, share, gain):
     """One step along g = A^T (y - f) (4.12), of output k; f at the points follows, K times it."""
     for m in range(n):
@@ -166,7 +166,7 @@ def ascend(update, expansion, gram, dual, n, k, g, both, epsilon, share, gain):
                 dual.values[k, j] += step * g[m] * gram[m, j]
 
 
-@register_jitable
+@helper
 def move_both(update, gram, dual, n, k, g, both, epsilon, share, gain):
     """Move alpha* and alpha inside their box (4.22); g becomes the change of their difference."""
     to, rise, box = both[:2], both[2:], update.box
@@ -195,7 +195,7 @@ def move_both(update, gram, dual, n, k, g, both, epsilon, share, gain):
         g[m] = kept * (to[0, m] - to[1, m])
 
 
-@register_jitable
+@helper
 def share_in_box(gram, n, to, rise):
     """How much of a step to take that the box has bent: all of it, if the dual rises to its end."""
     slope, bend = 0.0, 0.0
@@ -226,8 +226,9 @@ class Dual(Update):
 
     Where `Independent` has a size, "newton" prunes the dictionary down to it after every 64th row:
     the points go whose loss costs least of what is being minimised, and f is fitted anew to all
-    rows on those that stay. Up to then there may be 64 more. "gradient" projects a row for which
-    there is no place.
+    rows on those that stay. Up to then there may be 64 more: rows that lower the minimum by at
+    least a quarter of what the cheapest point did, times `worth`; others would not stay anyway.
+    "gradient" projects a row for which there is no place.
 
     It fits squared errors, whatever the `loss` is called; margin, nu and step size have nothing to
     say, nor do C and the regularization along the gradient. Parameters that would change nothing
@@ -362,7 +363,9 @@ class Dual(Update):
         lines, square = Field(("outputs", "points"), 0.0), Field(("points", "points"), 0.0)
         if self.direction == "newton":
             sums = Field((), 0.0, least=0.0, largest=LARGEST_SQUARE, later=True)
-            return NewtonState(values=lines, covariance=square, squared=sums, counted=sums)
+            return NewtonState(
+                values=lines, covariance=square, squared=sums, counted=sums, bar=sums
+            )
         return GradientState(
             values=lines, covariance=square, products=square, moments=lines,
             ones=Field(("points",), 0.0), star=lines._replace(later=True),

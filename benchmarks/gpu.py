@@ -1,0 +1,156 @@
+"""One exact pass on a device beside the same pass on the host: times, agreement, crossover.
+
+    python benchmarks/gpu.py --device cuda
+    python benchmarks/gpu.py --device cpu --rows 3000        # the same lines, without a GPU
+
+Reads MNIST from $KERNELSTREAM_DATA; random rows of its shape where it is not there.
+"""
+
+import argparse
+import cProfile
+import os
+import platform
+import pstats
+import time
+from pathlib import Path
+
+import numpy as np
+
+import kernelstream as ks
+from kernelstream.stores import Device, as_device
+
+
+def mnist(n_rows):
+    """MNIST as unit vectors in float32, or random rows of that shape where it is not there."""
+    path = Path(os.environ.get("KERNELSTREAM_DATA", "")) / "mnist.npz"
+    if path.exists():
+        data = np.load(path)
+        X, y = data["X_train"][:n_rows].astype(np.float32), data["y_train"][:n_rows]
+    else:
+        random = np.random.default_rng(0)
+        y = random.integers(0, 10, n_rows)
+        X = random.random((10, 784))[y] + random.normal(size=(n_rows, 784))
+    return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32), np.asarray(y)
+
+
+def new_model(n_rows, budget, device=None, **params):
+    return ks.make(
+        "svmd", "classifier", kernel=ks.kernels.Polynomial(degree=9, gamma=1.0), budget=budget,
+        step_size=ks.step_sizes.SMD(1.0, 0.01, 0.99), regularization=1 / (500 * n_rows),
+        device=device, **params,
+    )  # fmt: skip
+
+
+def narrow(n_rows):
+    """Overlapping classes of rows with 20 features."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 5, n_rows)
+    X = 0.6 * random.normal(size=(5, 20))[y] + random.normal(size=(n_rows, 20))
+    return X.astype(np.float32), y
+
+
+def small_model(n_rows, budget, device=None):
+    return ks.KernelClassifier(gamma=0.05, budget=budget, device=device)
+
+
+def timed_pass(X, y, budget, device=None, repeat=3, make=new_model):
+    """The model after a pass, and the shortest and the median time of `repeat` passes."""
+    classes, times = np.unique(y), []
+    for _ in range(repeat):
+        model = make(len(X), budget, device)
+        start = time.perf_counter()
+        model.partial_fit(X, y, classes)
+        if device is not None:
+            as_device(device).open().wait()
+        times.append(time.perf_counter() - start)
+    return model, min(times), float(np.median(times))
+
+
+def warm_up(X, y, budgets, devices):
+    for budget in budgets:
+        for device in devices:
+            new_model(len(X), budget, device).partial_fit(X[:2500], y[:2500], np.unique(y))
+
+
+def report(name, *numbers):
+    print(f"{name:64s}", *numbers, flush=True)
+
+
+def passes(X, y, device):
+    """The pass that is asked for, with rows on the host and on the device."""
+    on_device = device.open().to_device(X, np.dtype("float32"))
+    for budget in (4096, None):
+        host, *_ = timed_pass(X, y, budget, None, repeat=1)
+        name = f"{len(X):,} digits, {'unbounded' if budget is None else budget} points"
+        for what, rows in (("host", X), ("device", on_device)):
+            model, best, median = timed_pass(rows, y, budget, device, repeat=5)
+            report(f"{name}, rows on the {what}: seconds, best and median",
+                   f"{best:.3f}", f"{median:.3f}", f"({model.n_support_} points)")  # fmt: skip
+        _, best, median = timed_pass(X, y, budget, None, repeat=2)
+        report(f"{name}, {os.cpu_count()} cores of the host: seconds", f"{best:.3f}",
+               f"{median:.3f}", f"({host.n_support_} points)")  # fmt: skip
+        start = time.perf_counter()
+        result = ks.prequential(new_model(len(X), budget, device), on_device, y)
+        took = time.perf_counter() - start
+        expected = ks.prequential(new_model(len(X), budget), X, y)
+        report(f"{name}, prequential: seconds, error here and on the host", f"{took:.3f}",
+               f"{result.error_rate:.3%}", f"{expected.error_rate:.3%}")  # fmt: skip
+
+
+def agreement(X, y, device):
+    """How far scores are apart after a pass, by the largest score."""
+    X, y = X[:20_000], y[:20_000]
+    for dtype in ("float32", "float64"):
+        there = Device(device.name, dtype, device.library)
+        rows = X.astype(dtype)
+        for budget in (4096, None):
+            one = new_model(len(X), budget).partial_fit(rows, y, np.unique(y))
+            other = new_model(len(X), budget, there).partial_fit(rows, y, np.unique(y))
+            expected, found = (m.decision_function(rows[:5000]) for m in (one, other))
+            apart = np.abs(found - expected).max() / np.abs(expected).max()
+            name = "unbounded" if budget is None else f"{budget} points"
+            report(f"agreement, {dtype}, {name}, {len(X):,} rows", f"{apart:.1e}")
+
+
+def crossover(X, y, device):
+    """From how many points on the device is faster, with long rows and with short ones."""
+    for (rows, labels), make in (((X, y), new_model), (narrow(len(X)), small_model)):
+        on_device = device.open().to_device(rows, np.dtype("float32"))
+        report(f"{rows.shape[1]} features: seconds on the device, on the host, times faster")
+        for budget in (256, 512, 1024, 2048, 4096, 8192, 16384):
+            _, there, _ = timed_pass(on_device, labels, budget, device, 2, make)
+            _, here, _ = timed_pass(rows, labels, budget, None, 2, make)
+            report(f"  {budget} points", f"{there:.3f}", f"{here:.3f}", f"{here / there:.1f}")
+
+
+def profile(X, y, device):
+    """Where the time goes."""
+    on_device = device.open().to_device(X, np.dtype("float32"))
+    for budget in (4096, None):
+        model, profiler = new_model(len(X), budget, device), cProfile.Profile()
+        profiler.runcall(model.partial_fit, on_device, y, np.unique(y))
+        pstats.Stats(profiler).sort_stats("tottime").print_stats(22)
+
+
+SECTIONS = {"passes": passes, "agreement": agreement, "crossover": crossover, "profile": profile}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--library", default=None)
+    parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument("only", nargs="*", default=[*SECTIONS], metavar="section")
+    args = parser.parse_args()
+    device = Device(args.device, library=args.library)
+    X, y = mnist(args.rows)
+    report(f"{platform.processor() or platform.machine()}, {type(device.open()).__name__}")
+    start = time.perf_counter()
+    warm_up(X, y, (256, None), (None, device))
+    report("compiling and warming up: seconds", f"{time.perf_counter() - start:.1f}")
+    for name in args.only:
+        SECTIONS[name](X, y, device)
+
+
+if __name__ == "__main__":
+    main()

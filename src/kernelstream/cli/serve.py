@@ -1,0 +1,107 @@
+"""``kernelstream serve``: models that learn while they are asked, over HTTP."""
+
+import logging
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer, errors_as_messages: object) -> None:
+    """Add the command to the command line."""
+
+    @app.command()
+    def serve(
+        models: Annotated[
+            Path | None, typer.Argument(help="A model's file, or a folder of files *.ks.")
+        ] = None,
+        checkpoint: Annotated[
+            Path | None, typer.Option(help="Folder for checkpoints and logs, made if needed.")
+        ] = None,
+        host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+        port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8765,
+        token_file: Annotated[
+            Path | None,
+            typer.Option(help="File of the token that callers must send; needed beyond localhost."),
+        ] = None,
+        checkpoint_rows: Annotated[
+            int, typer.Option(min=1, help="Number of rows between two checkpoints.")
+        ] = 10_000,
+        sync: Annotated[
+            str, typer.Option(help="batch or request: what is written to the disk together.")
+        ] = "batch",
+        demo: Annotated[
+            bool, typer.Option("--demo", help="Serve two models on a generated stream.")
+        ] = False,
+    ) -> None:
+        """Serve models over HTTP: predict, learn, and watch them at /.
+
+        Rows that were accepted are on the disk; after a crash the same command goes on with them.
+        """
+        with errors_as_messages():  # type: ignore[operator]
+            _check(models, checkpoint, demo)
+            try:
+                import litestar  # noqa: F401
+                import uvicorn  # noqa: F401
+            except ModuleNotFoundError as error:
+                raise ValueError(
+                    f"{error}: install the service with pip install 'kernelstream[serve]'."
+                ) from None
+            from kernelstream.serve.server import read_token
+
+            token = None if token_file is None else read_token(token_file)
+            if demo:
+                _serve_demo(host, port, token)
+            else:
+                assert models is not None
+                _serve(models, checkpoint, host, port, token, checkpoint_rows, sync)
+
+
+def _check(models: Path | None, checkpoint: Path | None, demo: bool) -> None:
+    if demo == (models is not None):
+        raise ValueError("give a model's file or a folder of models, or --demo.")
+    if models is not None and checkpoint is None:
+        raise ValueError("--checkpoint is missing: give a folder in which what is learned is kept.")
+    if models is not None and not models.exists():
+        raise ValueError(f"{models}: there is no such file or folder.")
+
+
+def _serve(
+    models: Path, checkpoint: Path | None, host: str, port: int, token: str | None,
+    checkpoint_rows: int, sync: str,
+) -> None:  # fmt: skip
+    from kernelstream.serve.server import Server
+    from kernelstream.serve.service import Service
+
+    logging.captureWarnings(True)
+    service = Service.from_files(
+        models, checkpoint, token=token, checkpoint_rows=checkpoint_rows, sync=sync
+    )
+    try:
+        _say(host, port, list(service.models))
+        Server(service, host, port).run()
+    finally:
+        service.close()
+
+
+def _serve_demo(host: str, port: int, token: str | None) -> None:
+    from kernelstream.serve.demo import Demo
+    from kernelstream.serve.server import Server
+
+    with tempfile.TemporaryDirectory(prefix="kernelstream-demo-") as folder:
+        demo = Demo(folder, token=token)
+        try:
+            _say(host, port, list(demo.service.models))
+            print("The first start compiles for a minute, before rows appear.", file=sys.stderr)
+            Server(demo.service, host, port).run()
+        finally:
+            demo.close()
+
+
+def _say(host: str, port: int, names: list[str]) -> None:
+    shown = f"[{host}]" if ":" in host else host
+    print(f"http://{shown}:{port}/ serves {', '.join(names)}", file=sys.stderr, flush=True)

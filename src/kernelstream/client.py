@@ -1,0 +1,220 @@
+"""A client of the service: rows out, predictions back, and no row learned twice."""
+
+import random
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx
+
+__all__ = ["Client", "Learned", "Predicted", "ServiceError"]
+
+_AGAIN = {429, 502, 503, 504}  # answers after which a request is sent again
+_LONGEST_WAIT = 5.0  # seconds
+
+
+class ServiceError(Exception):
+    """A request that the service refused; `problem` is what it said (RFC 9457).
+
+    Attributes
+    ----------
+    status : int
+    problem : dict
+        With `title`, `detail`, and where rows are bad `rows`, each with its number and reason.
+    """
+
+    def __init__(self, status: int, problem: dict[str, Any]):
+        super().__init__(f"{status} {problem.get('title', '')}: {problem.get('detail', '')}")
+        self.status = status
+        self.problem = problem
+
+
+class Predicted(NamedTuple):
+    """Predictions, and the ids under which the rows wait for targets, if they do."""
+
+    predictions: list[Any]
+    ids: list[str] | None = None
+
+
+class Learned(NamedTuple):
+    """How many rows were accepted, and what else became of them."""
+
+    accepted: int
+    repeated: int  # had been learned before, by their ids
+    skipped: list[dict[str, Any]]  # number and reason of each
+    predictions: list[Any]  # of `step`, before each row was learned
+    unknown: list[str]  # ids of `labels` under which no row waits
+
+
+class Client:
+    """Ask and teach a model of a service.
+
+    A request that fails on its way, or that is told to come back later, is sent again. Rows have
+    ids, made here unless they are given, by which the service knows a row that it has learned: a
+    row is never learned twice.
+
+    Parameters
+    ----------
+    url : str
+        Of the service, such as "http://127.0.0.1:8765".
+    model : str
+        The model's name.
+    token : str, default=None
+    retries : int, default=8
+        How often a request is sent again, with waits that double from 0.1 s on.
+    timeout : float, default=60.0
+        Seconds to wait for an answer.
+    rows_per_request : int, default=1000
+        Longer blocks are sent in several requests.
+
+    Examples
+    --------
+    >>> from kernelstream.client import Client
+    >>> client = Client("http://127.0.0.1:8765", "model")
+    >>> client.learn([[0.1, 2.0]], ["yes"])  # doctest: +SKIP
+    Learned(accepted=1, repeated=0, skipped=[], predictions=[], unknown=[])
+    >>> client.close()
+    """
+
+    def __init__(
+        self, url: str, model: str, *, token: str | None = None, retries: int = 8,
+        timeout: float = 60.0, rows_per_request: int = 1000,
+    ):  # fmt: skip
+        self.model = model
+        self.retries = retries
+        self.rows_per_request = rows_per_request
+        headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+        self._http = httpx.Client(base_url=url, headers=headers, timeout=timeout)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._http.close()
+
+    def predict(self, X: Any, ids: Any = None, wait: bool = False) -> Predicted:
+        """Predict rows.
+
+        Parameters
+        ----------
+        X : array-like, data frame, or list of dicts by column name
+        ids : sequence, default=None
+            Under which the rows wait for targets (`labels`).
+        wait : bool, default=False
+            Whether rows wait for targets under ids that the service makes.
+        """
+        said = [
+            self._post(f"predict?wait={'true' if wait else 'false'}", body)
+            for body in self._bodies(X, None, ids)
+        ]
+        found = [row_id for answer in said for row_id in answer.get("ids", [])]
+        return Predicted([p for answer in said for p in answer["predictions"]], found or None)
+
+    def learn(self, X: Any, y: Any = None, ids: Any = None, on_bad_row: str = "raise") -> Learned:
+        """Learn rows; they are on the service's disk when this returns.
+
+        Parameters
+        ----------
+        X : array-like, data frame, or list of dicts by column name
+        y : array-like, default=None
+            Left out for novelty.
+        ids : sequence of str or int, default=None
+            One for each row; None: new ones.
+        on_bad_row : {"raise", "skip"}, default="raise"
+        """
+        return self._learn(f"learn?on_bad_row={on_bad_row}", X, y, ids)
+
+    def step(self, X: Any, y: Any = None, ids: Any = None) -> Learned:
+        """Predict rows, then learn them; parameters as in `learn`.
+
+        Where an answer was lost, the predictions of rows that had been learned are those after it.
+        """
+        return self._learn("step", X, y, ids)
+
+    def labels(self, ids: Any, y: Any) -> Learned:
+        """Learn rows whose targets come later, by the ids that `predict` was given or returned."""
+        return _told(self._post("labels", {"ids": _plain(ids), "targets": _plain(y)}))
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a person can read about the model."""
+        return self._send("GET", f"/v1/models/{self.model}", None)
+
+    def _learn(self, action: str, X: Any, y: Any, ids: Any) -> Learned:
+        total, first = Learned(0, 0, [], [], []), 0
+        n = len(_plain(X))
+        ids = [uuid.uuid4().hex for _ in range(n)] if ids is None else ids
+        for body in self._bodies(X, y, ids):
+            told = _told(self._post(action, body), first)
+            total = Learned(
+                total.accepted + told.accepted, total.repeated + told.repeated,
+                total.skipped + told.skipped, total.predictions + told.predictions, [],
+            )  # fmt: skip
+            first += len(body["rows"])
+        return total
+
+    def _bodies(self, X: Any, y: Any, ids: Any) -> Iterator[dict[str, Any]]:
+        rows, targets, of_rows = _plain(X), _plain(y), _plain(ids)
+        for name, values in (("y", targets), ("ids", of_rows)):
+            if values is not None and len(values) != len(rows):
+                raise ValueError(f"X has {len(rows):,} rows, and {name} has {len(values):,}.")
+        for start in range(0, len(rows), self.rows_per_request):
+            part = slice(start, start + self.rows_per_request)
+            body = {"rows": rows[part]}
+            if targets is not None:
+                body["targets"] = targets[part]
+            if of_rows is not None:
+                body["ids"] = of_rows[part]
+            yield body
+
+    def _post(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
+        return self._send("POST", f"/v1/models/{self.model}/{action}", body)
+
+    def _send(self, method: str, path: str, body: Any) -> dict[str, Any]:
+        """Send a request until it is answered, or the tries are used up."""
+        for attempt in range(self.retries + 1):
+            wait = min(0.1 * 2**attempt, _LONGEST_WAIT) * (0.5 + random.random())
+            try:
+                answer = self._http.request(method, path, json=body)
+            except httpx.TransportError:
+                if attempt == self.retries:
+                    raise
+            else:
+                if answer.is_success:
+                    return answer.json()
+                if answer.status_code not in _AGAIN or attempt == self.retries:
+                    raise ServiceError(answer.status_code, _problem(answer))
+                asked = answer.headers.get("Retry-After", "")
+                wait = max(wait, min(float(asked), _LONGEST_WAIT)) if asked.isdigit() else wait
+            time.sleep(wait)
+        raise AssertionError("the loop returns or raises")
+
+
+def _told(answer: dict[str, Any], first: int = 0) -> Learned:
+    skipped = [{**bad, "row": bad["row"] + first} for bad in answer.get("skipped", [])]
+    return Learned(
+        answer["accepted"], answer["repeated"], skipped, answer.get("predictions", []),
+        answer.get("unknown", []),
+    )  # fmt: skip
+
+
+def _problem(answer: httpx.Response) -> dict[str, Any]:
+    try:
+        found = answer.json()
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"title": answer.reason_phrase, "detail": ""}
+
+
+def _plain(values: Any) -> Any:
+    """Arrays, data frames and lists as JSON has them."""
+    for how in ("to_dicts", "tolist"):  # Polars' frames; NumPy's arrays and pandas' columns
+        if callable(getattr(values, how, None)):
+            return getattr(values, how)()
+    if callable(getattr(values, "to_dict", None)):  # pandas' frames
+        return values.to_dict("records")
+    return None if values is None else list(values)

@@ -1,0 +1,382 @@
+"""The service over HTTP: endpoints, and the door before them."""
+
+import asyncio
+import hmac
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Request, Response, get, post
+from litestar.exceptions import HTTPException
+from litestar.response import Stream
+
+from kernelstream.serve.bodies import FORMATS
+from kernelstream.serve.model import Closed
+from kernelstream.serve.openapi import document
+from kernelstream.serve.problems import Problem
+from kernelstream.serve.service import Service, unavailable
+
+__all__ = ["create_app"]
+
+_SECONDS = 0.5  # between two looks for something new to show
+_HEARTBEAT = 15.0
+_LARGE = 64 * 1024  # bytes of a body: larger ones are handled on another thread
+_LOCAL = {"localhost", "127.0.0.1", "::1"}
+_OPEN = {"/", "/page.js", "/page.css", "/icon.svg", "/healthz", "/readyz", "/openapi.json"}
+_PAGE = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        b"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+]
+_encode = msgspec.json.Encoder().encode
+_log = logging.getLogger("kernelstream.serve")
+
+
+def create_app(service: Service) -> Any:
+    """The ASGI application of a service, for uvicorn or another server.
+
+    Parameters
+    ----------
+    service : Service
+        It is closed when the server stops.
+
+    Returns
+    -------
+    ASGI application
+    """
+    handlers = [*_page_handlers(), *_about(service), *_learning(service)]
+    app = Litestar(
+        handlers, openapi_config=None, on_shutdown=[service.close], logging_config=None,
+        request_max_body_size=service.limits.body_bytes, debug=False,
+        exception_handlers={
+            Problem: _problem, HTTPException: _http_problem, Exception: _unexpected
+        },
+    )  # fmt: skip
+    return _Door(app, service)
+
+
+# --- answers -------------------------------------------------------------------------------------
+
+
+def _json(content: Any, status: int = 200) -> Response[bytes]:
+    return Response(_encode(content), status_code=status, media_type="application/json")
+
+
+def _problem(_: Any, problem: Problem) -> Response[bytes]:
+    return Response(
+        _encode(problem.content), status_code=problem.status, headers=problem.headers,
+        media_type="application/problem+json",
+    )  # fmt: skip
+
+
+def _http_problem(request: Any, error: HTTPException) -> Response[bytes]:
+    """What Litestar itself refuses."""
+    known = {
+        404: "There is nothing at this path: /openapi.json lists the endpoints.",
+        405: "This path does not take this method: see the header Allow.",
+        413: "The body is larger than the service takes: send the rows in several requests.",
+    }
+    status = error.status_code
+    title = {404: "Not found", 405: "Method not allowed", 413: "The body is too large"}
+    found = Problem(
+        status, "http", title.get(status, "The request was refused"),
+        known.get(status, error.detail), error.headers,
+    )  # fmt: skip
+    return _problem(request, found)
+
+
+def _unexpected(request: Any, error: Exception) -> Response[bytes]:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    found = Problem(
+        500, "unexpected", "The service has failed",
+        "This is a defect of the service, whose log has the details. Nothing can be said about "
+        "whether rows of this request were learned: send them again with the same ids.",
+    )  # fmt: skip
+    return _problem(request, found)
+
+
+# --- requests ------------------------------------------------------------------------------------
+
+
+def _content_type(request: Request[Any, Any, Any]) -> str:
+    """The content type, which must be one that can be read."""
+    kind, _, parameters = request.headers.get("content-type", "").partition(";")
+    kind, charset = kind.strip().lower(), parameters.strip().lower().replace('"', "")
+    plain = request.headers.get("content-encoding", "identity").lower() == "identity"
+    if kind not in FORMATS or charset not in ("", "charset=utf-8") or not plain:
+        raise Problem(
+            415, "content-type", "The content type is not supported",
+            f"Send one of {', '.join(FORMATS)}, in UTF-8 and not compressed.",
+            {"Accept-Post": ", ".join(FORMATS)},
+        )  # fmt: skip
+    return kind
+
+
+def _name(request: Request[Any, Any, Any]) -> str:
+    return str(request.path_params["name"])
+
+
+def _parameters(request: Request[Any, Any, Any], **allowed: tuple[str, str]) -> dict[str, bool]:
+    """Parameters of the query, each of two values of which the second means yes."""
+    found = dict.fromkeys(allowed, False)
+    for name, value in request.query_params.multi_items():
+        if name not in allowed or value not in allowed[name]:
+            known = ", ".join(f"{name}={'|'.join(values)}" for name, values in allowed.items())
+            raise Problem(
+                400, "query", "The query cannot be read",
+                f"{name}={value} is not known here; what can be given: {known or 'nothing'}."[:500],
+            )  # fmt: skip
+        found[name] = value == allowed[name][1]
+    return found
+
+
+async def _done(body: bytes, work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do some work, on another thread if there is much, so that others need not wait for it."""
+    if len(body) > _LARGE:
+        return await asyncio.to_thread(work, *arguments)
+    return work(*arguments)
+
+
+async def _result(future: Any) -> Any:
+    try:
+        return await asyncio.wrap_future(future)
+    except Closed as error:
+        raise unavailable(error) from None
+
+
+_NO_YES = ("false", "true")
+_RAISE_SKIP = ("raise", "skip")
+
+
+def _learning(service: Service) -> list[Any]:
+    @post("/v1/models/{name:str}/predict", status_code=200)
+    async def predict(request: Request[Any, Any, Any]) -> Response[bytes]:
+        asked = _parameters(request, wait=_NO_YES, scores=_NO_YES)
+        kind, body = _content_type(request), await request.body()
+        return _json(
+            await _done(
+                body, service.predict, _name(request), body, kind, asked["wait"], asked["scores"]
+            )
+        )
+
+    @post("/v1/models/{name:str}/learn", status_code=202)
+    async def learn(request: Request[Any, Any, Any]) -> Response[bytes]:
+        skip = _parameters(request, on_bad_row=_RAISE_SKIP)["on_bad_row"]
+        kind, body = _content_type(request), await request.body()
+        pending, skipped = await _done(body, service.submit, _name(request), body, kind, skip)
+        n_accepted, n_repeated = (0, 0) if pending is None else await _result(pending.logged)
+        return _json({"accepted": n_accepted, "repeated": n_repeated, "skipped": skipped}, 202)
+
+    @post("/v1/models/{name:str}/step", status_code=200)
+    async def step(request: Request[Any, Any, Any]) -> Response[bytes]:
+        _parameters(request)
+        kind, body = _content_type(request), await request.body()
+        pending, _ = await _done(body, service.submit, _name(request), body, kind)
+        answer = await _result(pending.learned)
+        accepted, repeated = answer.accepted
+        return _json(
+            {"predictions": answer.predictions, "accepted": accepted, "repeated": repeated,
+             "skipped": answer.skipped}
+        )  # fmt: skip
+
+    @post("/v1/models/{name:str}/labels", status_code=202)
+    async def labels(request: Request[Any, Any, Any]) -> Response[bytes]:
+        _parameters(request)
+        kind, body = _content_type(request), await request.body()
+        pending, known, unknown = await _done(
+            body, service.submit_labels, _name(request), body, kind
+        )
+        n_accepted, n_repeated = (0, 0) if pending is None else await _result(pending.logged)
+        return _json(
+            {"accepted": n_accepted, "repeated": n_repeated + known, "unknown": unknown}, 202
+        )
+
+    return [predict, learn, step, labels]
+
+
+# --- what can be looked at -----------------------------------------------------------------------
+
+
+def _about(service: Service) -> list[Any]:
+    @get("/v1/models")
+    async def models(request: Request[Any, Any, Any]) -> Response[bytes]:
+        _parameters(request)
+        names = ("name", "class", "task", "n_seen", "error", "recent_error", "rows_per_second",
+                 "failure")  # fmt: skip
+        states = [model.state() for model in service.models.values()]
+        return _json({"models": [{name: state.get(name) for name in names} for state in states]})
+
+    @get("/v1/models/{name:str}")
+    async def model(request: Request[Any, Any, Any]) -> Response[bytes]:
+        history = _parameters(request, history=_NO_YES)["history"]
+        return _json(service.model(_name(request)).state(history))
+
+    @get("/v1/models/{name:str}/events")
+    async def events(request: Request[Any, Any, Any]) -> Stream:
+        _parameters(request)
+        model = service.model(_name(request))
+        if service.n_viewers >= service.limits.viewers:
+            raise Problem(
+                503, "too-many-viewers", "Too many pages are open",
+                f"{service.limits.viewers} pages are open already: close one, or try later.",
+                {"Retry-After": "30"},
+            )  # fmt: skip
+        return Stream(_states(service, model), media_type="text/event-stream")
+
+    @get("/metrics")
+    async def metrics(request: Request[Any, Any, Any]) -> Response[str]:
+        _parameters(request)
+        return Response(service.metrics(), media_type="text/plain; version=0.0.4")
+
+    @get("/healthz")
+    async def healthz() -> Response[bytes]:
+        return _json({"status": "alive"})
+
+    @get("/readyz")
+    async def readyz() -> Response[bytes]:
+        failed = {m.name: m.failure for m in service.models.values() if m.failure is not None}
+        if failed or service.is_stopping:
+            raise Problem(
+                503, "not-ready", "The service is not ready",
+                "The service is stopping." if service.is_stopping else
+                f"Learning has stopped: restart the service. ({', '.join(failed)})",
+            )  # fmt: skip
+        return _json({"status": "ready", "models": len(service.models)})
+
+    @get("/openapi.json")
+    async def openapi() -> Response[bytes]:
+        return _json(document(service.limits))
+
+    return [models, model, events, metrics, healthz, readyz, openapi]
+
+
+async def _states(service: Service, model: Any) -> AsyncIterator[bytes]:
+    """Server-sent events: the model's state whenever it has changed."""
+    service.n_viewers += 1
+    shown, last = None, 0.0
+    try:
+        while not service.is_stopping:
+            now = time.monotonic()
+            if model.version != shown:
+                shown, last = model.version, now
+                yield b"event: state\ndata: " + _encode(model.state(history=True)) + b"\n\n"
+            elif now - last > _HEARTBEAT:
+                last = now
+                yield b": still here\n\n"
+            await asyncio.sleep(_SECONDS)
+        yield b"event: stopping\ndata: {}\n\n"
+    finally:
+        service.n_viewers -= 1
+
+
+def _page_handlers() -> list[Any]:
+    folder = files("kernelstream.serve") / "page"
+
+    def handler(path: str, name: str, kind: str) -> Any:
+        content = (folder / name).read_bytes()
+
+        @get(path, name=name)
+        async def page() -> Response[bytes]:
+            return Response(content, media_type=kind)
+
+        return page
+
+    return [handler(path, name, kind) for path, (name, kind) in _PAGE.items()]
+
+
+# --- the door ------------------------------------------------------------------------------------
+
+
+class _Door:
+    """Before every request: is the caller allowed in? After it: how long did it take?"""
+
+    def __init__(self, app: Any, service: Service):
+        self._app, self._service = app, service
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begin, status = time.perf_counter(), 500
+
+        async def send_with_headers(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message["headers"], *_HEADERS]
+            await send(message)
+
+        try:
+            refusal = self._refusal(scope)
+            if refusal is None:
+                await self._app(scope, receive, send_with_headers)
+            else:
+                await _send_problem(refusal, send_with_headers)
+        finally:
+            seconds = time.perf_counter() - begin
+            self._service.latencies.add(_endpoint(scope["path"]), status, seconds)
+
+    def _refusal(self, scope: Any) -> Problem | None:
+        headers = dict(scope["headers"])
+        token = self._service.token
+        if token is None:  # for this machine only: not for a page whose name leads here, too
+            host = headers.get(b"host", b"").decode("latin-1").strip()
+            if _hostname(host) not in _LOCAL:
+                return Problem(
+                    403, "host", "This host name is not served",
+                    "Without a token the service answers to localhost only: start it with "
+                    "--token-file.",
+                )  # fmt: skip
+        elif scope["path"] not in _OPEN:
+            given = headers.get(b"authorization", b"")
+            if not hmac.compare_digest(given, b"Bearer " + token.encode()):
+                return Problem(
+                    401, "token", "The token is missing or wrong",
+                    "Send the header 'Authorization: Bearer TOKEN' with the service's token.",
+                    {"WWW-Authenticate": "Bearer"},
+                )  # fmt: skip
+        return None
+
+
+def _hostname(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower()
+
+
+def _endpoint(path: str) -> str:
+    """The endpoint of a path, of which there are few."""
+    parts = path.strip("/").split("/")
+    if parts[:2] == ["v1", "models"]:
+        last = parts[3] if len(parts) == 4 else ""
+        if last in ("predict", "learn", "step", "labels", "events"):
+            return last
+        return "model" if len(parts) == 3 else "models" if len(parts) == 2 else "other"
+    return parts[0] if path in _OPEN or path == "/metrics" else "other"
+
+
+async def _send_problem(problem: Problem, send: Any) -> None:
+    content = _encode(problem.content)
+    headers = {
+        "content-type": "application/problem+json", "content-length": str(len(content)),
+        **problem.headers,
+    }  # fmt: skip
+    encoded = [(k.lower().encode(), v.encode()) for k, v in headers.items()]
+    await send({"type": "http.response.start", "status": problem.status, "headers": encoded})
+    await send({"type": "http.response.body", "body": content})

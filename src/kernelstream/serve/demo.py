@@ -1,0 +1,89 @@
+"""A stream that never ends and changes now and then, for the page to show something at once."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelstream.committee import Committee
+from kernelstream.estimators import KernelClassifier
+from kernelstream.presets import make
+from kernelstream.serve.log import Block
+from kernelstream.serve.model import Closed, QueueFull, ServedModel
+from kernelstream.serve.service import Service
+
+__all__ = ["Demo", "drifting_rows"]
+
+_FEATURES, _BLOCK = 4, 20
+_SWITCH = 4000  # rows after which the classes change at once
+
+
+def drifting_rows(seed: int = 0) -> Iterator[tuple[np.ndarray, list[str]]]:
+    """Blocks of twenty rows of two classes; their border turns slowly, and now and then at once.
+
+    Examples
+    --------
+    >>> from kernelstream.serve.demo import drifting_rows
+    >>> X, y = next(drifting_rows())
+    >>> X.shape, sorted(set(y))
+    ((20, 4), ['calm', 'storm'])
+    """
+    random = np.random.default_rng(seed)
+    n_rows = 0
+    while True:
+        X = random.normal(size=(_BLOCK, _FEATURES))
+        angle = n_rows / 6000 + 2.2 * (n_rows // _SWITCH)
+        side = np.cos(angle) * X[:, 0] + np.sin(angle) * X[:, 1] + 0.4 * (X[:, 2] ** 2 - 1)
+        storm = side + 0.2 * random.normal(size=_BLOCK) > 0.3
+        yield X, np.where(storm, "storm", "calm").tolist()
+        n_rows += _BLOCK
+
+
+class Demo:
+    """A service of two models that are fed by a generated stream.
+
+    Parameters
+    ----------
+    folder : str or path-like
+        For checkpoints and logs.
+    rows_per_second : float, default=400.0
+    """
+
+    def __init__(self, folder: Any, rows_per_second: float = 400.0, **options: Any):
+        models = {
+            "svmd": KernelClassifier(budget=128, scaling="running"),
+            "committee": Committee(
+                {"kernel": KernelClassifier(budget=128, scaling="running"),
+                 "linear": make("linear-pa", "classifier")}, "classifier",
+            ),
+        }  # fmt: skip
+        folder = Path(folder)
+        self.service = Service(
+            [ServedModel(name, model, folder / name) for name, model in models.items()], **options
+        )
+        self._pause = _BLOCK / rows_per_second
+        self._stop = threading.Event()
+        self._feeder = threading.Thread(target=self._feed, name="demo", daemon=True)
+        self._feeder.start()
+
+    def close(self) -> None:
+        """Stop the stream, and the models."""
+        self._stop.set()
+        self._feeder.join()
+        self.service.close()
+
+    def _feed(self) -> None:
+        for n, (X, y) in enumerate(drifting_rows()):
+            for model in self.service.models.values():
+                if n % 200 == 199:  # a sensor fails now and then
+                    model.refuse(["it contains NaN or infinity"])
+                try:
+                    model.submit(Block(X, list(y)))
+                except QueueFull:  # the first rows are being compiled for
+                    pass
+                except Closed:
+                    return
+            if self._stop.wait(self._pause):
+                return

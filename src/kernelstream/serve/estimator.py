@@ -1,0 +1,145 @@
+"""An estimator as a service learns with it.
+
+The service asks this much of whatever learns, and nothing else: which rows it would refuse, what it
+predicts, what happened at the rows of a block, what a person can read, and its bytes. Something
+other than an estimator is served by another class with the same methods.
+"""
+
+import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.evaluate import prequential
+from kernelstream.learner.rows import BadRow
+
+__all__ = ["Outcome", "ServedEstimator"]
+
+_MOST_CLASSES = 100  # that are listed where a person reads
+# numbers of a model that are shown and exported, where it has them
+_READABLE = ("n_seen_", "step_size_", "margin_", "offset_", "n_support_", "drift_score_")
+
+
+class Outcome(NamedTuple):
+    """What happened to the rows of a block."""
+
+    rows: np.ndarray  # which were learned
+    predictions: list[Any]  # of these, before they were learned
+    errors: np.ndarray
+    events: np.ndarray  # rows of the block at which the stream had changed
+    skipped: list[BadRow]
+    series: dict[str, np.ndarray]  # numbers of the model at each row that was learned
+
+
+class ServedEstimator:
+    """What a service needs of an estimator.
+
+    Parameters
+    ----------
+    model : StreamEstimator
+        A classifier, a regressor or a detector, of one machine or a committee.
+    """
+
+    def __init__(self, model: Any):
+        self.model = model
+        self.task: str = model.task
+        # Rows come here as arrays in the order of the columns: the model need not look for names.
+        self._names = model.__dict__.pop("feature_names_in_", None)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can predict."""
+        return bool(self.model.__sklearn_is_fitted__())
+
+    @property
+    def n_features(self) -> int | None:
+        """How long a row is, once that is known."""
+        return self.model.n_features_in_ if self.is_ready else None
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The names of the features, if it learned them."""
+        return None if self._names is None else [str(name) for name in self._names]
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels so far."""
+        known = self.is_ready and self.task == "classification"
+        return self.model.classes_.tolist() if known else []
+
+    def target_problems(self, targets: list[Any]) -> dict[int, str]:
+        """What is wrong with targets, by row."""
+        check = self.model.target_check()
+        found = enumerate(check(target) for target in targets)
+        return {i: problem for i, problem in found if problem is not None}
+
+    def predict(self, X: np.ndarray) -> list[Any]:
+        """Labels, numbers, or +1 (familiar) and -1 (alarm)."""
+        return self.model.predict(X).tolist()
+
+    def scores(self, X: np.ndarray) -> list[Any]:
+        """One number per row, or one per class."""
+        if self.task == "regression":
+            return self.model.predict(X).tolist()
+        return self.model.decision_function(X).tolist()
+
+    def learn(self, X: np.ndarray, targets: list[Any] | None) -> Outcome:
+        """Predict every row, then learn it; rows that cannot be learned are left out."""
+        skipped: list[BadRow] = []
+        model, before = self.model, self.model.on_bad_row
+        model.on_bad_row = skipped.append
+        y = None if self.task == "novelty" else np.array(targets)
+        try:
+            done = prequential(model, X, y, declare_classes=False)
+        except Exception as error:  # it has left the model as it was
+            if len(skipped) < len(X):
+                skipped = [BadRow(i, str(error)) for i in range(len(X))]
+            nothing = np.zeros(0, dtype=np.int64)
+            return Outcome(nothing, [], np.zeros(0), nothing, skipped, {})
+        finally:
+            model.on_bad_row = before
+        series = {
+            "step_size": done.step_sizes, "drift_score": done.drift_scores,
+            "n_support": done.n_support,
+        }  # fmt: skip
+        series = {name: values for name, values in series.items() if f"{name}_" in model.readable}
+        said = done.predictions.tolist()
+        return Outcome(done.rows, said, done.errors, done.events, skipped, series)
+
+    def describe(self) -> dict[str, Any]:
+        """The state that a person can read."""
+        model = self.model
+        found = {"class": type(model).__name__, "task": self.task, "n_features": self.n_features,
+                 "columns": self.columns}  # fmt: skip
+        if self.task == "classification":
+            classes = self.classes
+            found |= {"n_classes": len(classes), "classes": classes[:_MOST_CLASSES]}
+        return found | self.numbers()
+
+    def numbers(self) -> dict[str, Any]:
+        """The numbers that change while it learns, by name without the last underscore."""
+        model = self.model
+        if not self.is_ready:
+            return {"n_seen": 0}
+        found = {
+            name.rstrip("_"): getattr(model, name) for name in _READABLE if name in model.readable
+        }
+        if "weights_" in model.readable:
+            found["weights"] = model.weights_
+        return found
+
+    def warm_up(self) -> None:
+        """Compile what is needed to learn and to predict, on a copy that is thrown away."""
+        if self.is_ready:
+            twin = ServedEstimator(copy.deepcopy(self.model))
+            rows = np.zeros((2, twin.model.n_features_in_))
+            twin.learn(rows, [twin.classes[0]] * 2 if twin.classes else [0.0, 0.0])
+            twin.learn(rows[:1], [twin.classes[0]] if twin.classes else [0.0])
+            twin.predict(rows[:1])
+
+    def to_bytes(self, header: dict[str, Any]) -> bytes:
+        """The content of a file."""
+        saved = copy.copy(self.model)  # with the same machine
+        if self._names is not None:
+            saved.feature_names_in_ = self._names
+        return saved.to_bytes(header)

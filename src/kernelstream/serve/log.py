@@ -1,0 +1,216 @@
+"""The write-ahead log: blocks of rows that are on the disk before anybody is told so.
+
+A segment is a file of records, each the length of its bytes and the bytes of `files.bytes`, which
+have a checksum. A record is a block of rows as it is learned, so that what is replayed is learned
+in the same blocks and gives the same model, bit for bit. A new segment begins at every checkpoint,
+with the ids of the last rows, so that a checkpoint and the segments from its position on are all
+that is needed to go on.
+"""
+
+import os
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.files.bytes import FileError, from_bytes, to_bytes
+
+__all__ = ["Block", "Log", "RecentIds"]
+
+_NAME = re.compile(r"log-(\d{20})\.ksl")
+_LENGTH = struct.Struct("<Q")
+
+
+class Block(NamedTuple):
+    """Rows that are learned together."""
+
+    X: np.ndarray
+    targets: list[Any] | None = None
+    ids: list[str | None] | None = None  # None, as a whole or for a row: it has no id
+    position: int = 0  # how many rows came before it
+
+    def to_bytes(self) -> bytes:
+        """The block as a record."""
+        header = {"position": self.position, "targets": self.targets, "ids": self.ids}
+        return to_bytes(header, {"X": self.X})
+
+    def take(self, rows: list[int]) -> "Block":
+        """Some of the rows."""
+        if len(rows) == len(self.X):
+            return self
+        targets = None if self.targets is None else [self.targets[i] for i in rows]
+        ids = None if self.ids is None else [self.ids[i] for i in rows]
+        return Block(self.X[rows], targets, ids, self.position)
+
+
+class RecentIds:
+    """The ids of the last rows that had one, as 64-bit hashes.
+
+    Among 100,000 of them a new id meets the hash of another with a probability of 5e-15.
+
+    Examples
+    --------
+    >>> from kernelstream.serve.log import RecentIds
+    >>> ids = RecentIds(2)
+    >>> ids.add(["a", "b", None, "c"])
+    >>> ["a" in ids, "b" in ids, "c" in ids]
+    [False, True, True]
+    """
+
+    def __init__(self, most: int):
+        self._most = most
+        self._hashes: dict[int, None] = {}  # in the order in which they came
+
+    def __contains__(self, row_id: str) -> bool:
+        return _hash(row_id) in self._hashes
+
+    def add(self, ids: Iterable[str | None]) -> None:
+        """Remember these, and forget the oldest beyond the limit."""
+        for row_id in ids:
+            if row_id is not None:
+                self._hashes[_hash(row_id)] = None
+        n_beyond = max(0, len(self._hashes) - self._most)
+        for oldest in list(islice(self._hashes, n_beyond)):
+            del self._hashes[oldest]
+
+    def to_array(self) -> np.ndarray:
+        """The hashes, oldest first."""
+        return np.array(list(self._hashes), dtype=np.int64)
+
+    def fill(self, hashes: np.ndarray) -> None:
+        """Remember what `to_array` gave, and nothing else."""
+        self._hashes = dict.fromkeys(hashes.tolist()[-self._most :])
+
+
+def _hash(row_id: str) -> int:
+    return int.from_bytes(blake2b(row_id.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+class Log:
+    """The segments of a folder, of which the last one is written to.
+
+    Parameters
+    ----------
+    folder : Path
+        Whoever makes a log must hold the folder (`files.locks`).
+    recent_ids : RecentIds
+        Filled while the log is read, and written at the beginning of every segment.
+    """
+
+    def __init__(self, folder: Path, recent_ids: RecentIds):
+        self._folder = folder
+        self._recent_ids = recent_ids
+        self._file: Any = None
+
+    def replay(self, position: int) -> Iterator[Block]:
+        """The blocks from a position on; the end of the last one may have been cut off by a crash.
+
+        Parameters
+        ----------
+        position : int
+            Where the checkpoint stands.
+        """
+        segments = self._segments()
+        last = len(segments) - 1
+        for i, (_, path) in enumerate(segments):
+            for header, arrays in _records(path, may_be_cut=i == last):
+                if "hashes" in arrays:
+                    self._recent_ids.fill(arrays["hashes"])
+                    continue
+                block = Block(arrays["X"], header["targets"], header["ids"], header["position"])
+                self._recent_ids.add(block.ids or [])
+                if block.position < position:
+                    continue
+                if block.position > position:
+                    raise FileError(
+                        f"{path} goes on at row {block.position:,}, and the model stands at row "
+                        f"{position:,}: the segment or the checkpoint between them is gone. Put it "
+                        "back, or move the folder away to begin again."
+                    )
+                yield block
+                position += len(block.X)
+
+    def open(self, position: int) -> None:
+        """Write to the last segment from now on, or to a first one."""
+        segments = self._segments()
+        if not segments:
+            self.begin_segment(position)
+        else:
+            self._file = segments[-1][1].open("ab")
+
+    def append(self, block: Block) -> None:
+        """Write a block, and return when it is on the disk."""
+        self._write(block.to_bytes())
+
+    def begin_segment(self, position: int, oldest_needed: int = 0) -> None:
+        """Begin a segment at a checkpoint, and delete those that no checkpoint needs."""
+        self.close()
+        path = self._folder / f"log-{position:020d}.ksl"
+        self._file = path.open("wb")
+        self._write(to_bytes({}, {"hashes": self._recent_ids.to_array()}))
+        _sync_folder(self._folder)
+        for (_, old), (end, _) in pairwise(self._segments()):
+            if end <= oldest_needed:
+                old.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Close the segment."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, content: bytes) -> None:
+        end = self._file.tell()
+        try:
+            self._file.write(_LENGTH.pack(len(content)) + content)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        except OSError:  # a full disk, say: what was written in part must not stay in the way
+            self._file.truncate(end)
+            self._file.seek(end)
+            raise
+
+    def _segments(self) -> list[tuple[int, Path]]:
+        found = [(_NAME.fullmatch(path.name), path) for path in self._folder.iterdir()]
+        return sorted((int(match[1]), path) for match, path in found if match)
+
+
+def _records(path: Path, may_be_cut: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The records of a segment. What a crash left unfinished at its end is cut off.
+
+    Only the last record can be unfinished, since each is on the disk before the next is written.
+    """
+    size, start = path.stat().st_size, 0
+    with path.open("rb+" if may_be_cut else "rb") as file:
+        while start < size:
+            prefix = file.read(_LENGTH.size)
+            length = _LENGTH.unpack(prefix)[0] if len(prefix) == _LENGTH.size else size
+            is_last = start + _LENGTH.size + length >= size
+            try:
+                content = file.read(min(length, size))
+                record = from_bytes(content)
+            except FileError as error:
+                if may_be_cut and is_last:
+                    file.truncate(start)
+                    return
+                raise FileError(
+                    f"{path} is damaged at byte {start:,} ({error}): restore it from a copy, or "
+                    "move the folder away to begin again from the model's file."
+                ) from None
+            yield record
+            start += _LENGTH.size + length
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the names of new files durable."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

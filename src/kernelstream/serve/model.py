@@ -1,0 +1,429 @@
+"""One model of a service: one thread writes, anybody reads, and what was acknowledged is kept.
+
+a request's rows -> checked -> queue -> log, on the disk -> acknowledged -> learned -> checkpoint
+"""
+
+import threading
+from collections import deque
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.files.checkpoints import Checkpointer
+from kernelstream.parts import integer_at_least, one_of
+from kernelstream.serve.estimator import Outcome, ServedEstimator
+from kernelstream.serve.limits import Limits
+from kernelstream.serve.log import Block, Log, RecentIds
+from kernelstream.serve.statistics import Statistics
+from kernelstream.waiting import WaitingRoom
+
+__all__ = ["Accepted", "Answer", "Closed", "QueueFull", "ServedModel"]
+
+_BLOCK = 1000  # rows that are learned at a time, between which predictions see what was learned
+
+
+class QueueFull(Exception):  # noqa: N818 (it names what it is about)
+    """So many rows wait to be learned that the caller should come back later."""
+
+    def __init__(self, n_waiting: int, retry_after: int):
+        super().__init__(
+            f"{n_waiting:,} rows wait to be learned: send these again in {retry_after} s."
+        )
+        self.retry_after = retry_after
+
+
+class Closed(Exception):  # noqa: N818
+    """The model does not learn any more, since the service is stopping or its writer has failed."""
+
+
+class Accepted(NamedTuple):
+    """What became of the rows of a request when they were on the disk."""
+
+    n_accepted: int
+    n_repeated: int  # rows with an id that had been learned before
+
+
+class Answer(NamedTuple):
+    """What became of the rows of a request when they were learned."""
+
+    accepted: Accepted
+    predictions: list[Any]  # of all rows; of those that were not learned, by the model after them
+    skipped: list[dict[str, Any]]  # row of the request, and reason
+
+
+class _Pending(NamedTuple):
+    block: Block
+    logged: "Future[Accepted]"
+    learned: "Future[Answer]"
+
+
+class _Queue:
+    """Requests that wait for the writer, as many rows as may wait."""
+
+    def __init__(self, most_rows: int):
+        self.n_rows = 0
+        self._most_rows = most_rows
+        self._waiting: deque[_Pending] = deque()
+        self._changed = threading.Condition()
+        self._closed = ""
+
+    def put(self, pending: _Pending, rows_per_second: float) -> None:
+        """Join the queue, or raise where it is full or closed."""
+        n = len(pending.block.X)
+        with self._changed:
+            if self._closed:
+                raise Closed(self._closed)
+            if self.n_rows + n > self._most_rows and self._waiting:
+                wait = int(self.n_rows / rows_per_second) if rows_per_second > 1.0 else 1
+                raise QueueFull(self.n_rows, min(max(wait, 1), 60))
+            self._waiting.append(pending)
+            self.n_rows += n
+            self._changed.notify()
+
+    def take(self, together: bool) -> list[_Pending]:
+        """All that waits, up to about a thousand rows, or one request; nothing at the end."""
+        with self._changed:
+            while not self._waiting and not self._closed:
+                self._changed.wait()
+            batch: list[_Pending] = []
+            n = 0
+            while self._waiting and (not batch or (together and n < _BLOCK)):
+                batch.append(self._waiting.popleft())
+                n += len(batch[-1].block.X)
+            self.n_rows -= n
+            return batch
+
+    def close(self, reason: str) -> None:
+        """Refuse what comes from now on."""
+        with self._changed:
+            self._closed = reason
+            self._changed.notify_all()
+
+
+class ServedModel:
+    """A model that learns on a thread of its own, and loses nothing that it has acknowledged.
+
+    Any thread may call any method. Predictions never wait: they see the last block that was
+    learned. Rows to learn wait in a queue for the writer. It writes what has come meanwhile to the
+    log, waits for the disk, acknowledges, and learns. A row with an id is learned at most once, as
+    long as its id is among the last `limits.recent_ids`.
+
+    Parameters
+    ----------
+    name : str
+    model : estimator
+        Where the folder has a checkpoint, that one is used instead.
+    folder : str or path-like
+        For checkpoints and the log. It is made if it is not there, and held until `close`.
+    checkpoint_rows : int, default=10_000
+        How many rows come between two checkpoints.
+    sync : {"batch", "request"}, default="batch"
+        Whether requests that come together are written to the disk together, or one by one.
+    limits : Limits, default=Limits()
+    extra : dict, default=None
+        What the model's file holds beside the model, such as how columns are encoded.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import kernelstream as ks
+    >>> from kernelstream.serve import Block, ServedModel
+    >>> import numpy as np
+    >>> folder = tempfile.mkdtemp()
+    >>> rows = Block(np.array([[0.0], [1.0]]), ["no", "yes"], ["a", "b"])
+    >>> served = ServedModel("line", ks.make("linear-pa", "classifier"), folder)
+    >>> served.learn(rows).result().accepted
+    Accepted(n_accepted=2, n_repeated=0)
+    >>> served.learn(rows).result().accepted  # a retry
+    Accepted(n_accepted=0, n_repeated=2)
+    >>> served.close()
+    """
+
+    def __init__(
+        self, name: str, model: Any, folder: Any, *, checkpoint_rows: int = 10_000,
+        sync: str = "batch", limits: Limits | None = None, extra: dict[str, Any] | None = None,
+    ):  # fmt: skip
+        self.name = name
+        self.limits = Limits() if limits is None else limits
+        self._together = one_of("sync", sync, ["batch", "request"]) == "batch"
+        every = integer_at_least("checkpoint_rows", checkpoint_rows, 1)
+        self._checkpoints = Checkpointer(Path(folder), every_rows=every, keep=2)
+        found, self.position, saved = self._checkpoints.resume_with_extra(lambda: model)
+        self.extra = (extra or {}) if saved is None else saved
+        self.served = ServedEstimator(found)
+        self.statistics = Statistics(self.served.task, self.extra.pop("service", None))
+        self.version = 0  # which changes when anything that is shown does
+        self.failure: str | None = None
+        self._looking = threading.Lock()  # at the statistics
+        self._recent_ids = RecentIds(self.limits.recent_ids)
+        self._log = Log(Path(folder), self._recent_ids)
+        self._checkpoint_position = self.position
+        self._replay()
+        self.served.warm_up()
+        self._queue = _Queue(max(self.limits.queued_rows, self.limits.rows))
+        self._admission = threading.Lock()
+        self._room = WaitingRoom(self.limits.waiting_rows)
+        self._entering = threading.Lock()  # the waiting room
+        self._width = self.served.n_features
+        self._labels = set(self.served.classes)
+        self._writer = threading.Thread(target=self._write, name=f"writer of {name}", daemon=True)
+        self._writer.start()
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    @property
+    def n_queued(self) -> int:
+        """How many rows wait to be learned."""
+        return self._queue.n_rows
+
+    @property
+    def n_features(self) -> int | None:
+        """How long a row must be, once that is known."""
+        return self._width
+
+    def predict(self, X: np.ndarray) -> list[Any]:
+        """What the model predicts, as of the last block that was learned."""
+        return self.served.predict(X)
+
+    def wait_for_targets(self, ids: list[str], X: np.ndarray) -> None:
+        """Keep rows that were predicted until their targets come (`learn_targets`)."""
+        with self._entering:
+            self._room.admit(ids, X)
+
+    def state(self, history: bool = False) -> dict[str, Any]:
+        """Everything that a person can read, as plain data."""
+        with self._looking:
+            summary = self.statistics.summary()
+            points = list(self.statistics.history.points)
+        found = {
+            "name": self.name, **self.served.describe(), "position": self.position,
+            "checkpoint_position": self._checkpoint_position, "n_queued": self.n_queued,
+            "n_without_target": len(self._room), "failure": self.failure, **summary,
+        }  # fmt: skip
+        return found | ({"history": points} if history else {})
+
+    # --- learning --------------------------------------------------------------------------------
+
+    def problems(self, X: np.ndarray, targets: list[Any] | None) -> dict[int, str]:
+        """Why rows cannot be learned, by row: what can be told before they are."""
+        finite = np.isfinite(X).all(axis=1)
+        found = {int(i): "it contains NaN or infinity" for i in np.flatnonzero(~finite)}
+        if targets is None:
+            return found
+        found = self.served.target_problems(targets) | found
+        if self.served.task == "classification":
+            longest = self.limits.label_characters
+            for i, label in enumerate(targets):
+                if isinstance(label, str) and len(label) > longest:
+                    found[i] = f"its label has {len(label):,} characters, of {longest:,} at most"
+            with self._admission:
+                new = dict.fromkeys(t for i, t in enumerate(targets) if i not in found)
+                new_labels = [label for label in new if label not in self._labels]
+                beyond = set(new_labels[max(self.limits.classes - len(self._labels), 0) :])
+            for i, label in enumerate(targets):
+                if i not in found and label in beyond:
+                    found[i] = (
+                        f"its label is new, and the model has {self.limits.classes:,} classes, "
+                        "which is the limit"
+                    )
+        return found
+
+    def learn(self, block: Block) -> "Future[Answer]":
+        """Learn rows that `problems` has no objection to; done when they are learned."""
+        return self.submit(block).learned
+
+    def submit(self, block: Block) -> Any:
+        """Queue rows; `logged` of the answer is done when they are on the disk, `learned` later.
+
+        Raises
+        ------
+        QueueFull, Closed
+        """
+        self._admit(block)
+        pending = _Pending(block, Future(), Future())
+        for future in (pending.logged, pending.learned):
+            future.set_running_or_notify_cancel()  # a caller that goes away changes nothing
+        self._queue.put(pending, self.statistics.rows_per_second)
+        return pending
+
+    def waiting(self, ids: list[str]) -> tuple[list[int], list[int]]:
+        """Which of these ids are those of rows that wait, and which of rows that were learned."""
+        with self._entering:
+            wait = [i for i, row_id in enumerate(ids) if row_id in self._room]
+        rest = set(range(len(ids))) - set(wait)
+        return wait, [i for i in sorted(rest) if ids[i] in self._recent_ids]
+
+    def learn_targets(self, ids: list[str], targets: list[Any]) -> Any:
+        """Queue rows that waited for their targets, as `submit` does."""
+        with self._entering:
+            X = self._room.rows_of(ids)
+        pending = self.submit(Block(X, targets, list(ids)))
+        pending.logged.add_done_callback(lambda done: self._discharge(ids, done))
+        return pending
+
+    def _discharge(self, ids: list[str], done: "Future[Accepted]") -> None:
+        if done.exception() is None:  # otherwise they go on waiting
+            with self._entering:
+                self._room.discharge(ids)
+
+    def _admit(self, block: Block) -> None:
+        """Remember what rows in the queue will add to the model; the width must fit."""
+        with self._admission:
+            if self._width is None:
+                self._width = block.X.shape[1]
+            if block.X.shape[1] != self._width:
+                raise ValueError(
+                    f"rows have {block.X.shape[1]} features, and the model {self.name!r} learns "
+                    f"from {self._width}."
+                )
+            if self.served.task == "classification":
+                self._labels.update(block.targets or [])
+
+    def refuse(self, reasons: list[str]) -> None:
+        """Count rows that were refused before they got into the queue."""
+        with self._looking:
+            for reason in reasons:
+                self.statistics.note_refused(reason, None)
+        self.version += 1
+
+    def close(self) -> None:
+        """Learn what waits, save a checkpoint and let the folder go; a second call does nothing."""
+        self._queue.close("the service is stopping: send the rows again when it is back.")
+        self._writer.join()
+        if self.failure is None and self.position > self._checkpoint_position:
+            self._save()
+        self._log.close()
+        self._checkpoints.close()
+
+    # --- the writer ------------------------------------------------------------------------------
+
+    def _replay(self) -> None:
+        """Learn what the log has beyond the checkpoint, in the blocks in which it was learned."""
+        for block in self._log.replay(self.position):
+            self._learn(block)
+        self._log.open(self.position)
+
+    def _write(self) -> None:
+        while batch := self._queue.take(self._together):
+            try:
+                self._handle(batch)
+            except BaseException as error:
+                self._fail(batch, error)
+                return
+
+    def _handle(self, batch: list[_Pending]) -> None:
+        block, places = self._without_repeated(batch)
+        if len(block.X):
+            try:
+                self._log.append(block)
+            except OSError as error:  # nothing was acknowledged, and nothing is learned
+                for pending in batch:
+                    _refuse(pending, Closed(f"the log cannot be written ({error}): try later."))
+                return
+            self._recent_ids.add(block.ids or [])
+        accepted = []
+        for pending, rows in zip(batch, places, strict=True):
+            accepted.append(Accepted(len(rows), len(pending.block.X) - len(rows)))
+            pending.logged.set_result(accepted[-1])
+            self.statistics.n_repeated += accepted[-1].n_repeated
+        outcomes = self._learn(block)
+        first = 0
+        for pending, rows, counts in zip(batch, places, accepted, strict=True):
+            pending.learned.set_result(self._answer(pending, rows, first, counts, outcomes))
+            first += len(rows)
+        if self.position - self._checkpoint_position >= (self._checkpoints.every_rows or 0):
+            self._save()
+
+    def _without_repeated(self, batch: list[_Pending]) -> tuple[Block, list[list[int]]]:
+        """The rows of several requests as one block, and which rows of each request these are."""
+        seen: set[str] = set()
+        places, blocks = [], []
+        for pending in batch:
+            ids = pending.block.ids
+            rows = list(range(len(pending.block.X)))
+            if ids is not None:
+                rows = [i for i in rows if ids[i] is None or not self._is_known(ids[i], seen)]
+            places.append(rows)
+            blocks.append(pending.block.take(rows))
+        if len(blocks) == 1:
+            return blocks[0]._replace(position=self.position), places
+        X = np.concatenate([block.X for block in blocks])
+        targets = None
+        if self.served.task != "novelty":
+            targets = [target for block in blocks for target in block.targets or []]
+        ids = [i for block in blocks for i in (block.ids or [None] * len(block.X))]
+        return Block(X, targets, ids, self.position), places
+
+    def _is_known(self, row_id: Any, seen: set[str]) -> bool:
+        if row_id in seen or row_id in self._recent_ids:
+            return True
+        seen.add(row_id)
+        return False
+
+    def _learn(self, block: Block) -> list[Outcome]:
+        """Learn a block, a thousand rows at a time."""
+        outcomes = []
+        for start in range(0, len(block.X), _BLOCK):
+            rows = slice(start, start + _BLOCK)
+            targets = None if block.targets is None else block.targets[rows]
+            outcome = self.served.learn(block.X[rows], targets)
+            numbers = self.served.numbers()
+            with self._looking:
+                self.statistics.note(outcome, targets, self.position, numbers)
+            self.position += len(block.X[rows])
+            self.version += 1
+            outcomes.append(outcome)
+        return outcomes
+
+    def _answer(
+        self, pending: _Pending, rows: list[int], first: int, counts: Accepted,
+        outcomes: list[Outcome],
+    ) -> Answer:  # fmt: skip
+        """What a request is told; its rows begin at `first` in the block."""
+        said: dict[int, Any] = {}
+        reasons: dict[int, str] = {}
+        for k in range(first // _BLOCK, (first + len(rows)) // _BLOCK + 1):
+            if k < len(outcomes):
+                outcome, start = outcomes[k], k * _BLOCK
+                learned = outcome.rows.tolist()
+                said |= {start + i: p for i, p in zip(learned, outcome.predictions, strict=True)}
+                reasons |= {start + bad.row: bad.reason for bad in outcome.skipped}
+        place = {row: first + i for i, row in enumerate(rows)}
+        predictions = [said.get(place.get(i, -1)) for i in range(len(pending.block.X))]
+        others = [i for i, p in enumerate(predictions) if p is None and i not in place]
+        if others and self.served.is_ready:
+            for i, p in zip(others, self.predict(pending.block.X[others]), strict=True):
+                predictions[i] = p
+        skipped = [
+            {"row": i, "reason": reasons[at]} for i, at in place.items() if at in reasons
+        ]  # fmt: skip
+        return Answer(counts, predictions, skipped)
+
+    def _save(self) -> None:
+        """Save a checkpoint, and begin a segment of the log at its position."""
+        if not self.served.is_ready:
+            return
+        with self._looking:
+            extra = {**self.extra, "service": self.statistics.to_json()}
+        self._checkpoints.save(self.served, self.position, extra)
+        self._checkpoint_position = self.position
+        self._log.begin_segment(self.position, min(self._checkpoints.positions()))
+
+    def _fail(self, batch: list[_Pending], error: BaseException) -> None:
+        """The writer cannot go on: say so to all who wait, and to all who come."""
+        self.failure = f"{type(error).__name__}: {error}"
+        reason = f"learning has stopped ({self.failure}): restart the service."
+        self._queue.close(reason)
+        self.version += 1
+        while batch:
+            for pending in batch:
+                _refuse(pending, Closed(reason))
+            batch = self._queue.take(together=True)
+
+
+def _refuse(pending: _Pending, error: Exception) -> None:
+    for future in (pending.logged, pending.learned):
+        if not future.done():
+            future.set_exception(error)

@@ -1,0 +1,185 @@
+"""The OpenAPI document, with an example of everything."""
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+import kernelstream
+from kernelstream.serve.bodies import FORMATS, Labels, Rows
+from kernelstream.serve.limits import Limits
+
+__all__ = ["document"]
+
+_ROWS = {"rows": [[0.1, 2.5, -1.0], [1.5, 0.2, 0.3]]}
+_LEARN = {**_ROWS, "targets": ["yes", "no"], "ids": ["order-17", "order-18"]}
+_ROW_PROPERTIES = {
+    "row": {"type": "integer", "description": "Number of the row in the request, from 0."},
+    "reason": {"type": "string"},
+}
+_COUNTS = {
+    "accepted": {"type": "integer", "description": "Rows that are on the disk."},
+    "repeated": {"type": "integer", "description": "Rows whose id had been learned before."},
+}
+_SKIPPED = {"type": "array", "items": {"type": "object", "properties": _ROW_PROPERTIES}}
+_ANY_LIST: dict[str, Any] = {"type": "array", "items": {}}
+_PROBLEMS = {
+    400: "The body or the query cannot be read.",
+    401: "The token is missing or wrong.",
+    403: "The host name is not served without a token.",
+    404: "There is no such model, or no row waits under these ids.",
+    409: "The model has not learned anything yet.",
+    413: "The body is too large, or has too many rows.",
+    415: "The content type is not supported.",
+    422: "Rows, targets or ids cannot be used: the answer says which and why.",
+    429: "Too many rows wait to be learned: see Retry-After.",
+    503: "The model does not learn now, or too many pages are open.",
+}
+_NAME = {
+    "name": "name", "in": "path", "required": True, "schema": {"type": "string"},
+    "description": "The stem of the model's file.", "example": "model",
+}  # fmt: skip
+
+
+@cache
+def document(limits: Limits) -> dict[str, Any]:
+    """The OpenAPI document of a service with these limits."""
+    refs, schemas = msgspec.json.schema_components(
+        [Rows, Labels], ref_template="#/components/schemas/{name}"
+    )
+    rows, labels = refs
+    schemas["Problem"] = _problem_schema()
+    many = {
+        kind: {"schema": rows if kind == "application/json" else {"type": "string"}}
+        for kind in FORMATS
+    }
+    model, models = "/v1/models/{name}", "/v1/models"
+    paths = {
+        f"{model}/predict": _post(
+            "Predict rows", "Rows with ids, or with wait=true, wait for their targets.",
+            _with_example(many, _ROWS), 200, "Predictions, in the order of the rows.",
+            {"predictions": _ANY_LIST, "scores": _ANY_LIST, "ids": _strings()},
+            {"predictions": ["yes", "no"]},
+            [_flag("wait", "Whether the rows wait for targets."), _flag("scores", "Also scores.")],
+        ),
+        f"{model}/learn": _post(
+            "Learn rows", "Answered when the rows are on the disk; they are learned soon after.",
+            _with_example(many, _LEARN), 202, "How many rows were accepted.",
+            {**_COUNTS, "skipped": _SKIPPED}, {"accepted": 2, "repeated": 0, "skipped": []},
+            [_choice("on_bad_row", ["raise", "skip"], "What becomes of rows that are bad.")],
+        ),
+        f"{model}/step": _post(
+            "Predict rows, then learn them", "Every row is predicted before it is learned.",
+            _with_example(many, _LEARN), 200, "Predictions, in the order of the rows.",
+            {"predictions": _ANY_LIST, **_COUNTS, "skipped": _SKIPPED},
+            {"predictions": ["yes", "yes"], "accepted": 2, "repeated": 0, "skipped": []}, [],
+        ),
+        f"{model}/labels": _post(
+            "Learn rows whose targets come later", "By the ids that predict was given or returned.",
+            {"application/json": {"schema": labels,
+                                  "example": {"ids": ["order-17"], "targets": ["no"]}}},
+            202, "How many rows were accepted.", {**_COUNTS, "unknown": _strings()},
+            {"accepted": 1, "repeated": 0, "unknown": []}, [],
+        ),
+        models: _get("All models", "application/json", {"models": []}),
+        model: _get(
+            "The state of a model", "application/json", {"name": "model", "n_learned": 1000},
+            [_NAME, _flag("history", "With the numbers that the page draws.")],
+        ),
+        f"{model}/events": _get(
+            "The state whenever it changes, as server-sent events", "text/event-stream",
+            "event: state\ndata: {}\n\n", [_NAME],
+        ),
+        "/metrics": _get("Metrics for Prometheus", "text/plain", "kernelstream_rows_learned_total"),
+        "/healthz": _get("Whether the service is alive", "application/json", {"status": "alive"}),
+        "/readyz": _get(
+            "Whether every model learns", "application/json", {"status": "ready", "models": 1}
+        ),
+    }  # fmt: skip
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "kernelstream", "version": kernelstream.__version__,
+            "description": "Models that learn while they are asked. Limits: "
+            + ", ".join(f"{k} {v:,}" for k, v in limits._asdict().items()) + ".",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}
+        },
+        "security": [{"token": []}, {}],
+    }  # fmt: skip
+
+
+def _post(
+    summary: str, description: str, content: Any, status: int, said: str, properties: Any,
+    example: Any, parameters: list[Any],
+) -> dict[str, Any]:  # fmt: skip
+    schema = {"type": "object", "properties": properties}
+    answer = {
+        "description": said,
+        "content": {"application/json": {"schema": schema, "example": example}},
+    }
+    return {
+        "post": {
+            "summary": summary, "description": description, "parameters": [_NAME, *parameters],
+            "requestBody": {"required": True, "content": content},
+            "responses": {str(status): answer, **_problems()},
+        }
+    }  # fmt: skip
+
+
+def _get(
+    summary: str, kind: str, example: Any, parameters: list[Any] | None = None
+) -> dict[str, Any]:
+    schema = {"type": "string" if isinstance(example, str) else "object"}
+    content = {kind: {"schema": schema, "example": example}}
+    return {
+        "get": {
+            "summary": summary, "parameters": parameters or [],
+            "responses": {"200": {"description": summary, "content": content}, **_problems()},
+        }
+    }  # fmt: skip
+
+
+def _problems() -> dict[str, Any]:
+    schema = {"$ref": "#/components/schemas/Problem"}
+    return {
+        str(status): {"description": text, "content": {"application/problem+json": {
+            "schema": schema}}}
+        for status, text in _PROBLEMS.items()
+    }  # fmt: skip
+
+
+def _problem_schema() -> dict[str, Any]:
+    return {
+        "type": "object", "required": ["type", "title", "status", "detail"],
+        "properties": {
+            "type": {"type": "string"}, "title": {"type": "string"},
+            "status": {"type": "integer"}, "detail": {"type": "string"},
+            "row": _ROW_PROPERTIES["row"], "rows": _SKIPPED,
+        },
+        "example": {
+            "type": "urn:kernelstream:problem:bad-rows", "title": "Some rows cannot be used",
+            "status": 422, "detail": "Row 3: it has 2 features, and this model learns from 3.",
+            "row": 3, "rows": [{"row": 3, "reason": "it has 2 features, ..."}],
+        },
+    }  # fmt: skip
+
+
+def _with_example(content: dict[str, Any], example: Any) -> dict[str, Any]:
+    kind = "application/json"
+    return {**content, kind: {**content[kind], "example": example}}
+
+
+def _choice(name: str, values: list[str], text: str) -> dict[str, Any]:
+    schema = {"type": "string", "enum": values, "default": values[0]}
+    return {"name": name, "in": "query", "schema": schema, "description": text}
+
+
+def _flag(name: str, text: str) -> dict[str, Any]:
+    return _choice(name, ["false", "true"], text)
+
+
+def _strings() -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}}

@@ -1,0 +1,289 @@
+"use strict";
+// The live page: one stream of events for the chosen model, drawn as SVG by hand.
+
+const byId = (id) => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
+const HEIGHT = 190, LEFT = 52, RIGHT = 12, TOP = 10, BOTTOM = 26; // of a chart, in pixels
+const RETRY_FIRST = 500, RETRY_MOST = 10000, SILENCE = 40000; // milliseconds
+
+let chosen = decodeURIComponent(location.hash.slice(1));
+let connection = null; // an AbortController
+
+// --- asking -------------------------------------------------------------------------------------
+
+class Refused extends Error {
+  constructor(status, detail) { super(detail); this.status = status; }
+}
+
+async function ask(path, signal) {
+  const token = sessionStorage.getItem("token");
+  const headers = token ? { Authorization: `Bearer ${token}` } : {};
+  const answer = await fetch(path, { headers, signal, cache: "no-store" });
+  if (!answer.ok) {
+    const problem = await answer.json().catch(() => ({}));
+    throw new Refused(answer.status, problem.detail || answer.statusText);
+  }
+  return answer;
+}
+
+// fetch instead of EventSource, which cannot send a token
+async function* events(path, signal, alive) {
+  const reader = (await ask(path, signal)).body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    alive();
+    text += value;
+    const blocks = text.split("\n\n");
+    text = blocks.pop();
+    for (const block of blocks) {
+      const lines = block.split("\n");
+      const name = lines.find((line) => line.startsWith("event: "));
+      const data = lines.find((line) => line.startsWith("data: "));
+      if (name && data) yield { name: name.slice(7), data: JSON.parse(data.slice(6)) };
+    }
+  }
+}
+
+const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+async function follow() {
+  let wait = RETRY_FIRST;
+  for (;;) {
+    connection = new AbortController();
+    const { signal } = connection;
+    let watchdog;
+    const alive = () => {
+      clearTimeout(watchdog);
+      watchdog = setTimeout(() => connection.abort("silence"), SILENCE);
+    };
+    try {
+      alive();
+      await listModels(signal);
+      byId("token-form").hidden = true;
+      const path = `/v1/models/${encodeURIComponent(chosen)}/events`;
+      for await (const event of events(path, signal, alive)) {
+        if (event.name === "state") {
+          tell("live", "Live");
+          show(event.data);
+          wait = RETRY_FIRST;
+        }
+      }
+      tell("lost", "The service has stopped; trying again …");
+    } catch (error) {
+      if (signal.aborted && signal.reason === "another model") wait = 0;
+      else if (error.status === 401) await askForToken();
+      else if (error.status) tell("lost", `${error.message} Trying again …`);
+      else tell("lost", "The service cannot be reached; trying again …");
+    } finally {
+      clearTimeout(watchdog);
+    }
+    await sleep(wait);
+    wait = Math.min(Math.max(wait, RETRY_FIRST) * 1.7, RETRY_MOST);
+  }
+}
+
+function askForToken() {
+  tell("lost", "A token is needed");
+  byId("token-form").hidden = false;
+  byId("token").focus();
+  return new Promise((resolve) => {
+    byId("token-form").addEventListener("submit", (event) => {
+      event.preventDefault();
+      sessionStorage.setItem("token", byId("token").value);
+      byId("token").value = "";
+      resolve();
+    }, { once: true });
+  });
+}
+
+async function listModels(signal) {
+  const { models } = await (await ask("/v1/models", signal)).json();
+  const names = models.map((model) => model.name);
+  if (!names.includes(chosen)) chosen = names[0];
+  const select = byId("model");
+  if (select.options.length !== names.length || names.some((n, i) => select.options[i].value !== n)) {
+    select.replaceChildren(...names.map((name) => new Option(name, name)));
+  }
+  select.value = chosen;
+}
+
+function tell(state, text) {
+  const place = byId("connection");
+  if (place.textContent !== text) place.textContent = text; // said once by a screen reader
+  place.dataset.state = state;
+}
+
+// --- showing ------------------------------------------------------------------------------------
+
+const whole = new Intl.NumberFormat("en");
+const count = (n) => (n == null ? "–" : whole.format(n));
+const figure = (x) => {
+  if (x == null || !Number.isFinite(x)) return "–";
+  if (x === 0) return "0";
+  const size = Math.abs(x);
+  return size >= 1e5 || size < 1e-3 ? x.toExponential(1) : String(Number(x.toPrecision(3)));
+};
+const percent = (x) => (x == null ? "–" : `${(100 * x).toFixed(x < 0.1 ? 2 : 1)} %`);
+
+const ERRORS = {
+  classification: ["Error", percent], regression: ["Mean squared error", figure],
+  novelty: ["Alarms", percent],
+};
+
+function show(state) {
+  const [word, shown] = ERRORS[state.task];
+  document.title = `${state.name} – kernelstream`;
+  const parts = [state.class, state.n_features == null ? null : `${count(state.n_features)} features`,
+    state.n_classes == null ? null : `${count(state.n_classes)} classes`];
+  byId("about").textContent = parts.filter(Boolean).join(" · ");
+  byId("failure").hidden = state.failure == null;
+  byId("failure").textContent = state.failure == null ? "" : `Learning has stopped: ${state.failure}`;
+  figures([
+    ["Rows learned", count(state.n_learned)],
+    ["Rows per second", figure(state.rows_per_second)],
+    [`${word}, all rows`, shown(state.error)],
+    [`${word}, last 1,000`, shown(state.recent_error)],
+    ["Step size", figure(state.step_size)],
+    ["Support vectors", count(state.n_support)],
+    ["Bad rows", count(state.n_skipped)],
+    ["Rows in the queue", count(state.n_queued)],
+  ]);
+  charts(state, word, shown);
+  byId("empty").hidden = state.history.length > 0;
+  byId("events").textContent = state.events.length === 0 ? "None so far."
+    : `${count(state.n_events)} so far; the last at row ${state.events.slice(-8).map(count).join(", ")}.`;
+  badRows(state.bad_rows);
+}
+
+function figures(pairs) {
+  const list = byId("figures");
+  if (list.children.length !== pairs.length) {
+    list.replaceChildren(...pairs.map(() => {
+      const box = document.createElement("div");
+      box.append(document.createElement("dt"), document.createElement("dd"));
+      return box;
+    }));
+  }
+  pairs.forEach(([name, value], i) => {
+    const [term, text] = list.children[i].children;
+    if (term.textContent !== name) term.textContent = name;
+    if (text.textContent !== value) text.textContent = value;
+  });
+}
+
+function badRows(rows) {
+  byId("no-bad").hidden = rows.length > 0;
+  byId("bad").hidden = rows.length === 0;
+  byId("bad").tBodies[0].replaceChildren(...rows.slice().reverse().map((bad) => {
+    const line = document.createElement("tr");
+    const time = new Date(1000 * bad.time).toLocaleTimeString();
+    for (const text of [time, bad.row == null ? "not queued" : count(bad.row), bad.reason]) {
+      line.insertCell().textContent = text;
+    }
+    return line;
+  }));
+}
+
+// --- charts -------------------------------------------------------------------------------------
+
+function charts(state, word, shown) {
+  const points = state.history;
+  const series = (name, label) => ({ label, values: points.map((point) => point[name]) });
+  const members = Object.keys(state.weights || {});
+  const wanted = [
+    { title: word, format: shown, zero: true,
+      lines: [series("error", "model"), ...Object.keys(state.baselines).map((n) => series(n, n))] },
+    { title: "Step size", format: figure, lines: [series("step_size", "step size")] },
+    { title: "Drift score", format: figure, lines: [series("drift_score", "drift score")] },
+    { title: "Support vectors", format: figure, zero: true, lines: [series("n_support", "support vectors")] },
+    { title: "Weights of the members", format: figure, zero: true, lines: members.map((name) => ({
+      label: name, values: points.map((point) => (point.weights || {})[name]) })) },
+  ].filter((chart) => points.length && chart.lines.some((line) => line.values.some(Number.isFinite)));
+  const rows = points.map((point) => point.row);
+  const place = byId("charts");
+  while (place.children.length > wanted.length) place.lastChild.remove();
+  wanted.forEach((chart, i) => {
+    if (!place.children[i]) place.append(document.createElement("figure"));
+    draw(place.children[i], chart, rows, state.events);
+  });
+}
+
+function element(name, attributes, ...children) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  made.append(...children);
+  return made;
+}
+
+function ticks(low, high, most) {
+  const raw = (high - low) / most;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 5, 10].map((k) => k * power).find((k) => k >= raw * (1 - 1e-9));
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9) || 0; k * step <= high * (1 + 1e-9) + 1e-12; k++) found.push(k * step + 0);
+  return found;
+}
+
+function draw(place, { title, format, zero, lines }, rows, changes) {
+  const width = Math.max(place.clientWidth - 28, 240); // without the padding
+  const values = lines.flatMap((line) => line.values.filter(Number.isFinite));
+  let low = Math.min(...values), high = Math.max(...values);
+  if (zero) low = Math.min(low, 0);
+  if (high - low < 1e-12) { high += Math.abs(high) * 0.1 || 1; if (!zero) low -= Math.abs(low) * 0.1; }
+  const first = 0, last = rows[rows.length - 1];
+  const x = (row) => LEFT + (width - LEFT - RIGHT) * (row - first) / Math.max(last - first, 1);
+  const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / (high - low));
+  const drawn = [];
+  for (const tick of ticks(low, high, 4)) {
+    drawn.push(element("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(tick), y2: y(tick) }));
+    drawn.push(element("text", { x: LEFT - 6, y: y(tick) + 4, "text-anchor": "end" }, format(tick)));
+  }
+  for (const tick of ticks(first, last, 4)) {
+    const anchor = tick === 0 ? "start" : x(tick) > width - 40 ? "end" : "middle";
+    const label = tick === 0 ? "row 0" : count(Math.round(tick));
+    drawn.push(element("text", { x: x(tick), y: HEIGHT - 8, "text-anchor": anchor }, label));
+  }
+  for (const row of changes) {
+    drawn.push(element("line", { class: "event", x1: x(row), x2: x(row), y1: TOP, y2: HEIGHT - BOTTOM }));
+  }
+  lines.forEach((line, i) => {
+    let path = "", pen = "M";
+    line.values.forEach((value, k) => {
+      if (!Number.isFinite(value)) { pen = "M"; return; }
+      path += `${pen}${x(rows[k]).toFixed(1)} ${y(value).toFixed(1)}`;
+      pen = "L";
+    });
+    drawn.push(element("path", { class: `line c${i % 5} d${i % 4}`, d: path }));
+  });
+  const said = lines.map((line) => {
+    const known = line.values.filter(Number.isFinite);
+    return known.length ? `${line.label} ${format(known[known.length - 1])}` : null;
+  }).filter(Boolean).join(", ");
+  const picture = element("svg", {
+    viewBox: `0 0 ${width} ${HEIGHT}`, role: "img",
+    "aria-label": `${title} over ${count(last)} rows. Now: ${said}. Changes of the stream: ${changes.length}.`,
+  }, ...drawn);
+  const caption = document.createElement("figcaption");
+  const heading = document.createElement("h2");
+  heading.textContent = title;
+  caption.append(heading);
+  if (lines.length > 1) {
+    lines.forEach((line, i) => {
+      const key = document.createElement("span");
+      key.className = "key";
+      key.append(element("svg", { viewBox: "0 0 26 11", "aria-hidden": "true" },
+        element("path", { class: `line c${i % 5} d${i % 4}`, d: "M1 6L25 6" })), ` ${line.label}`);
+      caption.append(key);
+    });
+  }
+  place.replaceChildren(caption, picture);
+}
+
+byId("model").addEventListener("change", (event) => {
+  chosen = event.target.value;
+  history.replaceState(null, "", `#${encodeURIComponent(chosen)}`);
+  connection.abort("another model");
+});
+follow();

@@ -1,0 +1,137 @@
+"""The rows of a request as the numbers that a model learns from."""
+
+from typing import Any
+
+import numpy as np
+
+from kernelstream.serve.limits import Limits
+from kernelstream.serve.problems import Problem
+from kernelstream.tables import Block, Encoder, TableEncoder, encoder_from_json, shortened
+
+__all__ = ["RowReader"]
+
+
+class RowReader:
+    """Makes numbers of rows, which are lists or objects, as one model learned them.
+
+    Parameters
+    ----------
+    columns : list of str or None
+        The names of the model's features, if it knows them.
+    encoder : TableEncoder, Encoder or None
+        How a model that `kernelstream run` made encodes columns.
+    limits : Limits
+    """
+
+    def __init__(
+        self, columns: list[str] | None, encoder: TableEncoder | Encoder | None, limits: Limits
+    ):  # fmt: skip
+        self._encoder = None if encoder is None or encoder.is_sparse else encoder
+        self.columns = columns
+        if self._encoder is not None:
+            self.columns = self._encoder.names
+        self._limits = limits
+
+    @classmethod
+    def of_model(cls, model: Any) -> "RowReader":
+        """The reader for a `ServedModel`."""
+        saved = model.extra.get("encoder")
+        encoder = None if saved is None else encoder_from_json(saved)
+        return cls(model.served.columns, encoder, model.limits)
+
+    def read(
+        self, rows: list[Any], n_features: int | None, all_numbers: bool
+    ) -> tuple[np.ndarray, dict[int, str]]:
+        """The rows as numbers, and what is wrong with those that cannot be (they are zero).
+
+        Parameters
+        ----------
+        rows : list of lists or dicts
+        n_features : int or None
+            How many numbers a row must have, if that is known.
+        all_numbers : bool
+            Whether it is known that all rows are lists of numbers.
+        """
+        problems: dict[int, str] = {}
+        if self._encoder is None and all_numbers:
+            fast = _as_array(rows, n_features)
+            if fast is not None:
+                self._check_width(fast.shape[1])
+                return fast, problems
+        lists = self._as_lists(rows, problems)
+        if self._encoder is not None:
+            width = len(self._encoder.names)
+            self._check_lengths(lists, width, problems)
+            sound = [row if i not in problems else [None] * width for i, row in enumerate(lists)]
+            assert self.columns is not None
+            block = Block(self.columns, sound, None, [""] * len(sound), problems)
+            X, found = self._encoder.encode(block)
+            return np.asarray(X), found | problems
+        if n_features is None:
+            n_features = next((len(row) for i, row in enumerate(lists) if i not in problems), 0)
+        self._check_width(n_features)
+        self._check_lengths(lists, n_features, problems)
+        X = np.zeros((len(lists), n_features))
+        for i, row in enumerate(lists):
+            bad = next((entry for entry in row if not _is_number(entry)), 0.0)
+            if not _is_number(bad):
+                problems.setdefault(i, f"it contains {shortened(bad)}, which is not a number")
+            if i not in problems:
+                X[i] = row
+        return X, problems
+
+    def _as_lists(self, rows: list[Any], problems: dict[int, str]) -> list[list[Any]]:
+        """Rows in the order of the columns."""
+        found = []
+        for i, row in enumerate(rows):
+            if isinstance(row, list):
+                found.append(row)
+                continue
+            if self.columns is None:
+                raise _without_columns(row)
+            columns = self.columns or []
+            missing = [name for name in columns if name not in row]
+            unknown = [name for name in row if name not in columns]
+            if missing:
+                problems[i] = f"the column {shortened(missing[0])} is missing"
+            elif unknown:
+                problems[i] = f"the column {shortened(unknown[0])} is unknown"
+            found.append([row.get(name) for name in columns])
+        return found
+
+    def _check_lengths(self, rows: list[list[Any]], width: int, problems: dict[int, str]) -> None:
+        for i, row in enumerate(rows):
+            if len(row) != width:
+                problems.setdefault(
+                    i, f"it has {len(row):,} features, and this model learns from {width:,}"
+                )
+
+    def _check_width(self, width: int) -> None:
+        if not 0 < width <= self._limits.features:
+            raise Problem(
+                422, "too-many-features", "The number of features is out of range",
+                f"The rows have {width:,} features, of 1 to {self._limits.features:,} that this "
+                "service takes: send fewer columns, or raise the limit.",
+                limit=self._limits.features,
+            )  # fmt: skip
+
+
+def _as_array(rows: list[Any], n_features: int | None) -> np.ndarray | None:
+    """Lists of numbers, all of the right length, at once; None where one is not."""
+    try:
+        X = np.array(rows, dtype=np.float64)
+    except ValueError:  # of different lengths
+        return None
+    return X if n_features is None or X.shape[1] == n_features else None
+
+
+def _without_columns(row: dict[str, Any]) -> Problem:
+    return Problem(
+        422, "no-columns", "The model has no column names",
+        "This model learned from rows without column names: give each row as a list of numbers, or "
+        "fit the model on a table with named columns.", given=sorted(row)[:20],
+    )  # fmt: skip
+
+
+def _is_number(entry: Any) -> bool:
+    return isinstance(entry, float | int) and not isinstance(entry, bool)

@@ -1,0 +1,66 @@
+"""The service as a process: uvicorn around the application, with a graceful stop."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from kernelstream.serve.app import create_app
+from kernelstream.serve.service import Service
+
+__all__ = ["LOCAL_HOSTS", "Server", "read_token"]
+
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
+_LEAST_CHARACTERS = 16
+
+
+class Server(uvicorn.Server):
+    """A server that tells open pages when it stops, so that it need not wait for them.
+
+    Parameters
+    ----------
+    service : Service
+    host : str
+    port : int
+    """
+
+    def __init__(self, service: Service, host: str, port: int):
+        if host not in LOCAL_HOSTS and service.token is None:
+            raise ValueError(
+                f"host={host!r} can be reached from other machines: give a token "
+                "(--token-file), or use 127.0.0.1."
+            )
+        self.service = service
+        # Learning and answering share Python's lock: a short turn keeps answers quick.
+        sys.setswitchinterval(0.001)
+        super().__init__(
+            uvicorn.Config(
+                create_app(service),
+                host=host,
+                port=port,
+                log_level="warning",
+                access_log=False,
+                timeout_graceful_shutdown=10,
+                server_header=False,
+                limit_concurrency=1000,
+            )
+        )
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """Ctrl-C, or a signal to stop."""
+        self.service.is_stopping = True
+        self.force_exit = self.should_exit and sig == signal.SIGINT
+        self.should_exit = True  # and the signal is not raised again: this is an orderly end
+
+
+def read_token(path: Path) -> str:
+    """The token that a file holds, of at least 16 characters."""
+    token = path.read_text(encoding="utf-8").strip()
+    if len(token) < _LEAST_CHARACTERS or not token.isascii() or not token.isprintable():
+        raise ValueError(
+            f"{path} holds no token: write one of at least {_LEAST_CHARACTERS} characters into it, "
+            "such as `python -c 'import secrets; print(secrets.token_urlsafe())'` prints."
+        )
+    return token

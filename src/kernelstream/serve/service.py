@@ -1,0 +1,272 @@
+"""The models of a service, and what its endpoints do, without HTTP."""
+
+import re
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kernelstream.files.bytes import FileError
+from kernelstream.files.loading import load_with_header
+from kernelstream.serve.bodies import read_labels, read_rows
+from kernelstream.serve.limits import Limits
+from kernelstream.serve.log import Block
+from kernelstream.serve.metrics import Latencies, exposition
+from kernelstream.serve.model import Closed, QueueFull, ServedModel
+from kernelstream.serve.problems import Problem, bad_rows
+from kernelstream.serve.rows import RowReader
+
+__all__ = ["Service", "unavailable"]
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
+
+
+class Service:
+    """Models by name, and what can be asked of them.
+
+    Parameters
+    ----------
+    models : iterable of ServedModel
+    limits : Limits, default=Limits()
+    token : str, default=None
+        What callers must send; None: nothing, for a service that only this machine reaches.
+    """
+
+    def __init__(
+        self, models: Iterable[ServedModel], limits: Limits | None = None, token: str | None = None
+    ):
+        self.limits = Limits() if limits is None else limits
+        self.models = {model.name: model for model in models}
+        self.token = token
+        self.latencies = Latencies()
+        self.is_stopping = False
+        self.n_viewers = 0
+        self._readers = {name: RowReader.of_model(m) for name, m in self.models.items()}
+        self._prefix, self._counter = secrets.token_hex(6), count()
+
+    @classmethod
+    def from_files(
+        cls, path: Any, folder: Any, limits: Limits | None = None, token: str | None = None,
+        **options: Any,
+    ) -> "Service":  # fmt: skip
+        """Serve a model's file, or every ``*.ks`` in a folder; a model's name is its file's stem.
+
+        Parameters
+        ----------
+        path : str or path-like
+        folder : str or path-like
+            Where checkpoints and logs are, in one folder per model.
+        limits, token
+            As in the class.
+        **options
+            For every `ServedModel`.
+        """
+        path, limits = Path(path), Limits() if limits is None else limits
+        files = sorted(path.glob("*.ks")) if path.is_dir() else [path]
+        if not files:
+            raise FileError(f"{path} is a folder without a model: put files *.ks into it.")
+        if len(files) > limits.models:
+            raise ValueError(
+                f"{path} has {len(files):,} models, and the limit is {limits.models:,}: raise "
+                "limits.models, or serve fewer."
+            )
+        models: list[ServedModel] = []
+        try:
+            for file in files:
+                if not _NAME.fullmatch(file.stem):
+                    raise ValueError(
+                        f"{file}: a model's name has letters, digits, '_', '-' and '.' only: "
+                        "rename the file."
+                    )
+                model, header = load_with_header(file)
+                models.append(
+                    ServedModel(
+                        file.stem,
+                        model,
+                        Path(folder) / file.stem,
+                        limits=limits,
+                        extra=header.get("extra"),
+                        **options,
+                    )
+                )
+        except BaseException:
+            for model in models:
+                model.close()
+            raise
+        return cls(models, limits, token)
+
+    def close(self) -> None:
+        """Learn what waits, save every model, and let the folders go."""
+        self.is_stopping = True
+        for model in self.models.values():
+            model.close()
+
+    def model(self, name: str) -> ServedModel:
+        """The model of a name."""
+        if name not in self.models:
+            raise Problem(
+                404, "unknown-model", "There is no such model",
+                "There is no model of this name: GET /v1/models lists the names.",
+            )  # fmt: skip
+        return self.models[name]
+
+    # --- what the endpoints do -------------------------------------------------------------------
+
+    def predict(
+        self, name: str, body: bytes, content_type: str, wait: bool = False, scores: bool = False
+    ) -> dict[str, Any]:
+        """Predict rows. With ids, or with `wait`, they wait for targets under these."""
+        model, found, X, problems = self._rows(name, body, content_type)
+        if found.targets is not None:
+            raise Problem(
+                422, "unexpected-targets", "Targets are not used here",
+                "predict takes no targets: use step to predict rows and then learn them.",
+            )  # fmt: skip
+        if not model.served.is_ready:
+            raise Problem(
+                409, "nothing-learned", "The model has not learned anything yet",
+                f"The model {name!r} cannot predict before its first row was learned: use learn.",
+            )  # fmt: skip
+        problems = problems | model.problems(X, None)
+        if problems:
+            raise bad_rows(problems)
+        try:
+            answer: dict[str, Any] = {"predictions": model.predict(X)}
+            if scores:
+                answer["scores"] = model.served.scores(X)
+        except ValueError as error:  # a row so large that its kernel overflows, say
+            raise _refused(error) from None
+        if found.ids is not None or wait:
+            answer["ids"] = found.ids or self._new_ids(len(X))
+            model.wait_for_targets(answer["ids"], X)
+        return answer
+
+    def submit(
+        self, name: str, body: bytes, content_type: str, skip: bool = False
+    ) -> tuple[Any, list[dict[str, Any]]]:
+        """Queue rows to learn: what `ServedModel.submit` gives, and rows that were left out."""
+        model, found, X, problems = self._rows(name, body, content_type)
+        targets, ids = self._targets(model, found.targets), found.ids
+        problems = model.problems(X, targets) | problems
+        skipped = self._without_bad(model, problems, skip)
+        if problems:
+            kept = [i for i in range(len(X)) if i not in problems]
+            X = X[kept]
+            targets = None if targets is None else [targets[i] for i in kept]
+            ids = None if ids is None else [ids[i] for i in kept]
+        if not len(X):
+            return None, skipped
+        with _queue_problems():
+            return model.submit(Block(X, targets, ids)), skipped
+
+    def submit_labels(
+        self, name: str, body: bytes, content_type: str
+    ) -> tuple[Any, int, list[str]]:
+        """Queue rows whose targets have come; how many were known before, and unknown ids."""
+        model = self.model(name)
+        if content_type != "application/json":
+            raise Problem(
+                415, "content-type", "The content type is not supported",
+                "labels takes application/json.",
+            )  # fmt: skip
+        found = read_labels(body, self.limits)
+        targets = self._targets(model, found.targets)
+        waiting, learned = model.waiting(found.ids)  # type: ignore[arg-type]
+        unknown = sorted(set(range(len(found.ids))) - {*waiting, *learned})
+        if not waiting and not learned:
+            raise Problem(
+                404, "unknown-ids", "No row waits under these ids",
+                "No row waits for a target under these ids: predict must have been called with "
+                f"these ids, or with wait=true, and not more than {self.limits.waiting_rows:,} "
+                "rows ago, since the service was started.",
+                ids=[found.ids[i] for i in unknown[:100]],
+            )  # fmt: skip
+        problems = model.problems(np.zeros((len(found.ids), 1)), targets)
+        self._without_bad(model, {i: problems[i] for i in waiting if i in problems}, False)
+        pending = None
+        if waiting:
+            ids = [str(found.ids[i]) for i in waiting]
+            with _queue_problems():
+                pending = model.learn_targets(ids, [(targets or [])[i] for i in waiting])
+        return pending, len(learned), [str(found.ids[i]) for i in unknown]
+
+    def metrics(self) -> str:
+        """All metrics in Prometheus' text format."""
+        return exposition([model.state() for model in self.models.values()], self.latencies)
+
+    # --- how -------------------------------------------------------------------------------------
+
+    def _rows(
+        self, name: str, body: bytes, content_type: str
+    ) -> tuple[ServedModel, Any, np.ndarray, dict[int, str]]:
+        model = self.model(name)
+        found = read_rows(body, content_type, self.limits)
+        X, problems = self._readers[name].read(found.rows, model.n_features, found.all_numbers)
+        return model, found, X, problems
+
+    def _targets(self, model: ServedModel, targets: Any) -> list[Any] | None:
+        if model.served.task == "novelty":
+            if targets is not None:
+                raise Problem(
+                    422, "unexpected-targets", "Targets are not used here",
+                    "A novelty detector learns from rows alone: leave targets out.",
+                )  # fmt: skip
+            return None
+        if targets is None:
+            raise Problem(
+                422, "missing-targets", "Targets are missing",
+                "This model needs a target for every row that it learns: give targets, or use "
+                "predict.",
+            )  # fmt: skip
+        if model.served.task == "regression":  # which would take "1.5" and true for numbers
+            wrong = {
+                i: f"its target {target!r} is not a number"
+                for i, target in enumerate(targets)
+                if isinstance(target, str | bool)
+            }
+            if wrong:
+                raise bad_rows(wrong)
+        return targets
+
+    def _without_bad(
+        self, model: ServedModel, problems: dict[int, str], skip: bool
+    ) -> list[dict[str, Any]]:
+        if problems:
+            model.refuse([problems[row] for row in sorted(problems)])
+            if not skip:
+                raise bad_rows(problems)
+        return [{"row": row, "reason": problems[row]} for row in sorted(problems)]
+
+    def _new_ids(self, n: int) -> list[str]:
+        return [f"{self._prefix}-{next(self._counter)}" for _ in range(n)]
+
+
+@contextmanager
+def _queue_problems() -> Iterator[None]:
+    """What a model's queue refuses, as problems."""
+    try:
+        yield
+    except QueueFull as error:
+        raise Problem(
+            429, "queue-full", "Too many rows wait to be learned", str(error),
+            {"Retry-After": str(error.retry_after)}, retry_after=error.retry_after,
+        ) from None  # fmt: skip
+    except Closed as error:
+        raise unavailable(error) from None
+    except ValueError as error:
+        raise _refused(error) from None
+
+
+def unavailable(error: Exception) -> Problem:
+    """The model does not learn now."""
+    return Problem(
+        503, "unavailable", "The model does not learn now", str(error), {"Retry-After": "5"}
+    )
+
+
+def _refused(error: ValueError) -> Problem:
+    return Problem(422, "refused", "The rows were refused", str(error))

@@ -1,0 +1,257 @@
+"""What is known of a stream: errors against baselines, events, bad rows and a history to draw."""
+
+import time
+from collections import Counter, deque
+from typing import Any
+
+import numpy as np
+
+from kernelstream.serve.estimator import Outcome
+
+__all__ = ["BASELINES", "History", "Statistics"]
+
+_RECENT = 1000  # rows of the recent error
+_POINTS = 240  # most points of the history
+_FIRST_CHUNK = 16  # rows of a point, at the beginning
+_EVENTS, _BAD_ROWS, _REASONS = 50, 20, 50
+_SECONDS = 10.0  # over which rows per second are taken
+
+
+class MostFrequent:
+    """The most frequent label so far."""
+
+    def __init__(self, counts: Any = ()):
+        self.counts = Counter(dict(counts))
+        self.best = self.counts.most_common(1)[0][0] if self.counts else None
+
+    def errors(self, targets: list[Any]) -> list[float]:
+        """Its errors at these targets, each before it counts."""
+        found = []
+        for label in targets:
+            found.append(float(label != self.best))
+            self.counts[label] += 1
+            if self.counts[label] > self.counts[self.best]:
+                self.best = label
+        return found
+
+    def to_json(self) -> Any:
+        """What makes the same one again."""
+        return list(self.counts.items())
+
+
+class RowBefore:
+    """The label of the row before."""
+
+    def __init__(self, last: Any = None):
+        self.last = last
+
+    def errors(self, targets: list[Any]) -> list[float]:
+        """Its errors at these targets."""
+        before = [self.last, *targets[:-1]]
+        self.last = targets[-1]
+        return [float(a != b) for a, b in zip(before, targets, strict=True)]
+
+    def to_json(self) -> Any:
+        """What makes the same one again."""
+        return self.last
+
+
+class Mean:
+    """The mean of the targets so far."""
+
+    def __init__(self, state: Any = (0, 0.0)):
+        self.n, self.mean = state
+
+    def errors(self, targets: list[Any]) -> list[float]:
+        """Its squared errors at these targets, each before it counts."""
+        found = []
+        for target in targets:
+            found.append((target - self.mean) ** 2)
+            self.n += 1
+            self.mean += (target - self.mean) / self.n
+        return found
+
+    def to_json(self) -> Any:
+        """What makes the same one again."""
+        return [self.n, self.mean]
+
+
+class NumberBefore(RowBefore):
+    """The target of the row before."""
+
+    def errors(self, targets: list[Any]) -> list[float]:
+        """Its squared errors at these targets."""
+        before = [0.0 if self.last is None else self.last, *targets[:-1]]
+        self.last = targets[-1]
+        return [(a - b) ** 2 for a, b in zip(before, targets, strict=True)]
+
+
+# What a model must be better than, by task. No baseline looks at the row.
+BASELINES: dict[str, dict[str, Any]] = {
+    "classification": {"most frequent label": MostFrequent, "label of the row before": RowBefore},
+    "regression": {"mean so far": Mean, "target of the row before": NumberBefore},
+    "novelty": {},
+}
+
+
+class History:
+    """Numbers along a stream, in at most 240 points: where there are more, neighbours are joined.
+
+    Examples
+    --------
+    >>> from kernelstream.serve.statistics import History
+    >>> history = History()
+    >>> history.add({"error": [0.0, 1.0] * 5000}, {"step_size": 0.1})
+    >>> points = history.points
+    >>> len(points) <= 240, points[-1]["row"], points[0]["error"]
+    (True, 10000, 0.5)
+    """
+
+    def __init__(self, points: Any = (), chunk: int = _FIRST_CHUNK):
+        self.points: list[dict[str, Any]] = list(points)
+        self.chunk = chunk
+
+    def add(self, means: dict[str, list[float]], last: dict[str, Any]) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        means : dict of lists
+            Numbers of each row, of which the history keeps means.
+        last : dict
+            Numbers after these rows, of which it keeps the last.
+        """
+        n_rows, step = max(map(len, means.values())), self.chunk
+        for start in range(0, n_rows, step):
+            stop = min(start + step, n_rows)
+            row = (self.points[-1]["row"] if self.points else 0) + stop - start
+            found = {name: float(np.mean(values[start:stop])) for name, values in means.items()}
+            self._put({"row": row, "n": stop - start, **found, **last}, set(means))
+
+    def _put(self, point: dict[str, Any], means: set[str]) -> None:
+        points = self.points
+        if points and points[-1]["n"] + point["n"] <= self.chunk:
+            points[-1] = _joined(points[-1], point, means)
+            return
+        points.append(point)
+        if len(points) > _POINTS:
+            self.chunk *= 2
+            self.points = []
+            for each in points:
+                self._put(each, means)
+
+
+def _joined(a: dict[str, Any], b: dict[str, Any], means: set[str]) -> dict[str, Any]:
+    n = a["n"] + b["n"]
+    mean = {name: (a[name] * a["n"] + b[name] * b["n"]) / n for name in means}
+    return {**b, "n": n, **mean}
+
+
+class Statistics:
+    """Everything that is counted about one model. Only its writer changes it.
+
+    Parameters
+    ----------
+    task : {"classification", "regression", "novelty"}
+    saved : dict, default=None
+        What `to_json` gave.
+    """
+
+    def __init__(self, task: str, saved: dict[str, Any] | None = None):
+        saved = saved or {}
+        self.n_learned: int = saved.get("n_learned", 0)
+        self.n_repeated: int = saved.get("n_repeated", 0)
+        self.skipped = Counter(saved.get("skipped", {}))
+        self.error_sum: float = saved.get("error_sum", 0.0)
+        self.recent = deque(saved.get("recent", []), maxlen=_RECENT)
+        self.events = deque(saved.get("events", []), maxlen=_EVENTS)
+        self.n_events: int = saved.get("n_events", 0)
+        self.bad_rows = deque(saved.get("bad_rows", []), maxlen=_BAD_ROWS)
+        self.history = History(*saved.get("history", ()))
+        of_baselines = saved.get("baselines", {})
+        self.baselines = {
+            name: made(*of_baselines[name][:1]) if name in of_baselines else made()
+            for name, made in BASELINES[task].items()
+        }
+        self.baseline_sums = {
+            name: of_baselines[name][1] if name in of_baselines else 0.0 for name in self.baselines
+        }
+        self._pace: deque[tuple[float, int]] = deque([(time.monotonic(), self.n_learned)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as plain data."""
+        return {
+            "n_learned": self.n_learned, "n_repeated": self.n_repeated,
+            "skipped": dict(self.skipped), "error_sum": self.error_sum,
+            "recent": list(self.recent), "events": list(self.events), "n_events": self.n_events,
+            "bad_rows": list(self.bad_rows), "history": [self.history.points, self.history.chunk],
+            "baselines": {
+                name: [baseline.to_json(), self.baseline_sums[name]]
+                for name, baseline in self.baselines.items()
+            },
+        }  # fmt: skip
+
+    def note(
+        self, outcome: Outcome, targets: list[Any] | None, position: int, numbers: dict[str, Any]
+    ) -> None:
+        """Count a block that was learned.
+
+        Parameters
+        ----------
+        outcome : Outcome
+        targets : list or None
+            Of all rows of the block.
+        position : int
+            How many rows came before the block.
+        numbers : dict
+            What the model shows of itself after the block.
+        """
+        for bad in outcome.skipped:
+            self.note_refused(bad.reason, position + bad.row)
+        if not len(outcome.rows):
+            return
+        errors = outcome.errors.tolist()
+        self.n_learned += len(errors)
+        self.error_sum += sum(errors)
+        self.recent.extend(errors)
+        self.n_events += len(outcome.events)
+        self.events.extend(position + int(row) + 1 for row in outcome.events)
+        means = {"error": errors, **{k: v.tolist() for k, v in outcome.series.items()}}
+        if targets is not None and self.baselines:
+            known = [targets[row] for row in outcome.rows.tolist()]
+            for name, baseline in self.baselines.items():
+                means[name] = baseline.errors(known)
+                self.baseline_sums[name] += sum(means[name])
+        self.history.add(means, {name: numbers[name] for name in ("weights",) if name in numbers})
+        now = time.monotonic()
+        self._pace.append((now, self.n_learned))
+        while len(self._pace) > 2 and self._pace[1][0] < now - _SECONDS:
+            self._pace.popleft()
+
+    def note_refused(self, reason: str, row: int | None) -> None:
+        """Count a row that was not learned; `row`: its number in the stream, if it got one."""
+        if reason in self.skipped or len(self.skipped) < _REASONS:
+            self.skipped[reason] += 1
+        else:
+            self.skipped["other reasons"] += 1
+        at = None if row is None else row + 1
+        self.bad_rows.append({"row": at, "reason": reason, "time": time.time()})
+
+    @property
+    def rows_per_second(self) -> float:
+        """Rows learned per second, over the last ten seconds."""
+        (begin, before), now = self._pace[0], time.monotonic()
+        return (self.n_learned - before) / max(now - begin, 0.1)
+
+    def summary(self) -> dict[str, Any]:
+        """What is shown, without the history."""
+        n = self.n_learned
+        return {
+            "n_learned": n, "n_repeated": self.n_repeated, "n_skipped": self.skipped.total(),
+            "skipped": dict(self.skipped),
+            "error": self.error_sum / n if n else None,
+            "recent_error": sum(self.recent) / len(self.recent) if self.recent else None,
+            "baselines": {k: s / n for k, s in self.baseline_sums.items()} if n else {},
+            "n_events": self.n_events, "events": list(self.events),
+            "bad_rows": list(self.bad_rows), "rows_per_second": self.rows_per_second,
+        }  # fmt: skip

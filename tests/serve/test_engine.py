@@ -1,0 +1,390 @@
+"""The engine: one writer, readers that never wait, and nothing acknowledged that is lost."""
+
+import os
+import shutil
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kernelstream as ks
+from kernelstream.files.bytes import FileError
+from kernelstream.serve import Accepted, Block, Closed, Limits, QueueFull, ServedModel
+from kernelstream.serve.log import Log, RecentIds
+from kernelstream.serve.statistics import BASELINES, History, Statistics
+
+from .streams import IDS, Y, learned_at_once, new_model, rows, same_model
+from .streams import X as ROWS
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Make served models in one folder; those still open are closed at the end."""
+    made = []
+
+    def make(**options):
+        made.append(ServedModel("test", new_model(), tmp_path / "folder", **options))
+        return made[-1]
+
+    yield make
+    for served in made:
+        served.close()
+
+
+def learn(served, *blocks):
+    return [served.learn(block).result(30) for block in blocks]
+
+
+def after_a_crash(served, tmp_path, **options):
+    """What a process would find that starts now, while this one still runs."""
+    copy = tmp_path / f"copy-{time.monotonic_ns()}"
+    shutil.copytree(served._checkpoints.folder, copy)
+    return ServedModel("test", new_model(), copy, **options)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_rows_are_learned_once_in_order(serve):
+    served = serve()
+    answers = learn(served, rows(0, 100), rows(50, 200), rows(200, 300, ids=False))
+    assert [answer.accepted for answer in answers] == [(100, 0), (100, 50), (100, 0)]
+    assert same_model(served.served.model, learned_at_once(300))
+    state = served.state(history=True)
+    assert (state["n_seen"], state["position"], state["n_learned"]) == (300, 300, 300)
+    assert state["n_repeated"] == 50
+    assert state["history"][-1]["row"] == 300
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_step_answers_what_was_predicted_before_each_row_was_learned(serve):
+    served = serve()
+    expected = ks.prequential(new_model(), ROWS[:300], Y[:300], declare_classes=False)
+    answers = learn(served, rows(0, 120), rows(120, 300))
+    said = answers[0].predictions + answers[1].predictions
+    assert said == expected.predictions.tolist()
+    assert served.state()["error"] == pytest.approx(expected.error_rate)
+    (again,) = learn(served, rows(290, 300))  # they are known: the model says what it says now
+    assert again.predictions == served.predict(ROWS[290:300])
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("checkpoint_rows", [10_000, 50])
+def test_what_was_acknowledged_is_there_after_a_crash(serve, tmp_path, checkpoint_rows):
+    served = serve(checkpoint_rows=checkpoint_rows)
+    for start in range(0, 300, 30):
+        assert served.submit(rows(start, start + 30)).logged.result(30) == Accepted(30, 0)
+    found = after_a_crash(served, tmp_path, checkpoint_rows=checkpoint_rows)
+    learn(served, rows(299, 300))  # waits until all is learned
+    model = served.served.model
+    assert found.served.model.n_seen_ == model.n_seen_ == 300
+    assert (found.served.model.coef_ == model.coef_).all()  # bit for bit
+    assert learn(found, rows(0, 310))[0].accepted == Accepted(10, 300)
+    kept = ("n_learned", "error", "recent_error", "baselines", "events")
+    now, then = found.state(), learn(served, rows(0, 310)) and served.state()
+    assert [now[name] for name in kept] == [then[name] for name in kept]
+    found.close()
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_a_graceful_stop_learns_what_waits_and_saves(serve, tmp_path):
+    served = serve()
+    waiting = [served.learn(rows(i, i + 10)) for i in range(0, 200, 10)]
+    served.close()
+    assert all(future.result(0).accepted.n_accepted == 10 for future in waiting)
+    assert ks.Checkpointer(tmp_path / "folder").positions() == [200]
+    with pytest.raises(Closed, match="stopping"):
+        served.submit(rows(0, 1))
+    again = serve()
+    assert again.position == 200
+    assert learn(again, rows(190, 210))[0].accepted == Accepted(10, 10)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_a_damaged_checkpoint_falls_back_to_the_log(serve, tmp_path):
+    served = serve(checkpoint_rows=40)
+    for start in range(0, 200, 20):
+        learn(served, rows(start, start + 20))
+    served.close()
+    newest = max((tmp_path / "folder").glob("*.ks"))
+    newest.write_bytes(newest.read_bytes()[:-3])
+    with pytest.warns(UserWarning, match="trying an older one"):
+        again = serve(checkpoint_rows=40)
+    assert again.position == 200
+    assert same_model(again.served.model, learned_at_once(200))
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_predictions_do_not_wait_for_learning(serve):
+    served = serve()
+    learn(served, rows(0, 50))
+    before, go = served.predict(ROWS), threading.Event()
+    learn_block = served.served.learn
+    served.served.learn = lambda X, y: go.wait(30) and learn_block(X, y)
+    waiting = served.submit(rows(50, 300))
+    waiting.logged.result(30)
+    assert served.predict(ROWS) == before
+    assert not waiting.learned.done()
+    go.set()
+    waiting.learned.result(30)
+    assert served.predict(ROWS) != before
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_a_full_queue_says_when_to_come_back(serve):
+    served = serve(limits=Limits(rows=20, queued_rows=40))
+    go = threading.Event()
+    learn_block = served.served.learn
+    served.served.learn = lambda X, y: go.wait(30) and learn_block(X, y)
+    served.submit(rows(0, 20)).logged.result(30)  # the writer has it
+    waiting = [served.learn(rows(i, i + 20)) for i in (20, 40)]
+    with pytest.raises(QueueFull, match="40 rows wait") as full:
+        served.submit(rows(60, 61))
+    assert 1 <= full.value.retry_after <= 60
+    go.set()
+    assert [future.result(30).accepted.n_accepted for future in waiting] == [20, 20]
+    assert learn(served, rows(60, 61))[0].accepted == Accepted(1, 0)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_a_full_disk_refuses_rows_and_forgets_nothing(serve, tmp_path, monkeypatch):
+    served = serve()
+    learn(served, rows(0, 50))
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    pending = served.submit(rows(50, 60))
+    with pytest.raises(Closed, match="No space left"):
+        pending.logged.result(30)
+    monkeypatch.undo()
+    assert served.position == 50
+    learn(served, rows(50, 70))
+    assert served.position == 70
+
+
+def test_a_writer_that_fails_says_so(serve):
+    served = serve()
+    served.served.learn = lambda X, y: 1 / 0
+    with pytest.raises(Closed, match="ZeroDivisionError"):
+        served.learn(rows(0, 5)).result(30)
+    with pytest.raises(Closed, match="restart"):
+        served.submit(rows(5, 6))
+    assert "ZeroDivisionError" in served.state()["failure"]
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_rows_that_only_learning_refuses_are_left_out_and_told(serve, tmp_path):
+    served = serve()
+    X = ROWS[:20].copy()
+    X[7] = 1e200  # finite, and too large for its kernel
+    (answer,) = learn(served, Block(X, Y[:20], IDS[:20]))
+    assert [bad["row"] for bad in answer.skipped] == [7]
+    assert answer.predictions[7] is None
+    state = served.state()
+    assert (state["n_learned"], state["position"], state["n_skipped"]) == (19, 20, 1)
+    assert state["bad_rows"][0]["row"] == 8
+    found = after_a_crash(served, tmp_path)
+    assert found.served.model.n_seen_ == 19
+    found.close()
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_requests_can_be_written_one_by_one(serve, monkeypatch):
+    served = serve(sync="request")
+    go, sizes = threading.Event(), []
+    learn_block = served.served.learn
+
+    def watched(X, y):
+        sizes.append(len(X))
+        return go.wait(30) and learn_block(X, y)
+
+    served.served.learn = watched
+    waiting = [served.learn(rows(i, i + 5)) for i in range(0, 50, 5)]
+    go.set()
+    for future in waiting:
+        future.result(30)
+    assert sizes == [5] * 10
+
+
+def test_a_folder_has_one_writer(serve):
+    serve()
+    with pytest.raises(BlockingIOError, match="held by another"):
+        serve()
+
+
+# --- the log -------------------------------------------------------------------------------------
+
+
+def new_log(folder, most=1000):
+    log = Log(folder, RecentIds(most))
+    blocks = list(log.replay(0))
+    log.open(sum(len(block.X) for block in blocks))
+    return log, blocks
+
+
+def same_blocks(found, expected):
+    assert [block[1:] for block in found] == [block[1:] for block in expected]
+    assert all((a.X == b.X).all() for a, b in zip(found, expected, strict=True))
+
+
+def test_a_log_that_is_cut_anywhere_has_every_whole_record(tmp_path):
+    written = [rows(0, 5), rows(5, 7)._replace(position=5), rows(7, 9)._replace(position=7)]
+    log, _ = new_log(tmp_path)
+    ends = []
+    (path,) = tmp_path.iterdir()
+    for block in written:
+        log.append(block)
+        ends.append(path.stat().st_size)
+    log.close()
+    content = path.read_bytes()
+    for cut in [*range(ends[1], ends[2], 7), ends[2]]:
+        path.write_bytes(content[:cut])
+        log, found = new_log(tmp_path)
+        same_blocks(found, written if cut == ends[2] else written[:2])
+        if cut < ends[2]:
+            log.append(written[2])
+        log.close()
+        assert path.read_bytes() == content
+    path.write_bytes(content[: ends[2] - 1] + b"?")  # a last page that never reached the disk
+    log, found = new_log(tmp_path)
+    log.close()
+    same_blocks(found, written[:2])
+
+
+def test_damage_before_the_end_is_an_error(tmp_path):
+    log, _ = new_log(tmp_path)
+    for start in range(0, 30, 10):
+        log.append(rows(start, start + 10)._replace(position=start))
+    log.close()
+    (path,) = tmp_path.iterdir()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+    with pytest.raises(FileError, match="is damaged at byte"):
+        new_log(tmp_path)
+
+
+def test_a_gap_in_the_log_is_an_error(tmp_path):
+    log, _ = new_log(tmp_path)
+    log.append(rows(10, 20)._replace(position=10))
+    log.close()
+    with pytest.raises(FileError, match="goes on at row 10"):
+        new_log(tmp_path)
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 20))
+def test_recent_ids_are_the_last_ones(numbers, most):
+    recent, expected = RecentIds(most), {}
+    for number in numbers:
+        recent.add([str(number)])
+        expected.setdefault(number)
+        expected = dict.fromkeys(list(expected)[-most:])
+    assert {n for n in range(31) if str(n) in recent} == set(expected)
+    copy = RecentIds(most)
+    copy.fill(recent.to_array())
+    assert (copy.to_array() == recent.to_array()).all()
+
+
+# --- statistics ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.floats(0, 1), min_size=1, max_size=300), min_size=1, max_size=40))
+def test_a_history_keeps_the_mean_of_all_rows(blocks):
+    history = History()
+    for block in blocks:
+        history.add({"error": block}, {"n_support": len(block)})
+    points, everything = history.points, [value for block in blocks for value in block]
+    assert len(points) <= 240
+    assert sum(point["n"] for point in points) == points[-1]["row"] == len(everything)
+    total = sum(point["n"] * point["error"] for point in points)
+    assert total == pytest.approx(sum(everything), abs=1e-9)
+    assert points[-1]["n_support"] == len(blocks[-1])
+
+
+@pytest.mark.parametrize("cut", [1, 7, 60])
+def test_baselines_are_those_of_their_definition(cut):
+    labels = np.random.default_rng(1).integers(0, 3, 60).tolist()
+    numbers = np.random.default_rng(2).normal(size=60).tolist()
+    found = {name: made() for task in BASELINES.values() for name, made in task.items()}
+    said = {name: [] for name in found}
+    for start in range(0, 60, cut):
+        for name in found:
+            values = labels if "label" in name else numbers
+            found[name] = type(found[name])(found[name].to_json())
+            said[name] += found[name].errors(values[start : start + cut])
+    assert said["mean so far"] == pytest.approx(
+        [(numbers[i] - (np.mean(numbers[:i]) if i else 0.0)) ** 2 for i in range(60)]
+    )
+    before = [0.0, *numbers[:-1]]
+    assert said["target of the row before"] == pytest.approx((np.subtract(before, numbers)) ** 2)
+    assert said["label of the row before"] == [1.0] + [
+        float(labels[i] != labels[i - 1]) for i in range(1, 60)
+    ]
+    for i in range(60):
+        counts = np.bincount(labels[:i], minlength=3)
+        if not said["most frequent label"][i]:
+            assert counts[labels[i]] == counts.max() > 0
+        elif i:
+            assert counts[labels[i]] < counts.max() or (counts == counts.max()).sum() > 1
+
+
+def test_reasons_are_bounded():
+    statistics = Statistics("novelty")
+    for i in range(1000):
+        statistics.note_refused(f"reason {i}", i)
+    assert len(statistics.skipped) <= 51
+    assert statistics.summary()["n_skipped"] == 1000
+    assert Statistics("novelty", statistics.to_json()).summary()["n_skipped"] == 1000
+
+
+# --- kill -9 -------------------------------------------------------------------------------------
+
+
+def feed(folder, start, tell):
+    """Send rows from `start` on, five at a time, and tell how far they are acknowledged."""
+    served = ServedModel("test", new_model(), folder, checkpoint_rows=35)
+    for i in range(start, len(ROWS), 5):
+        served.submit(rows(i, i + 5)).logged.result()
+        os.write(tell, (i + 5).to_bytes(4, "little"))
+    served.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_killed_at_any_moment_no_acknowledged_row_is_lost_or_learned_twice(tmp_path):
+    """Rows without an acknowledgement are sent again, with their ids, as a client does."""
+    expected = learned_at_once()
+    random = np.random.default_rng(3)
+    acknowledged = kills = 0
+    for _ in range(50):
+        hear, tell = os.pipe()
+        child = os.fork()
+        if child == 0:  # pragma: no cover
+            try:
+                feed(tmp_path, acknowledged, tell)
+                os._exit(0)
+            finally:
+                os._exit(1)
+        os.close(tell)
+        if kills < 30:
+            time.sleep(random.exponential(0.02))
+            os.kill(child, signal.SIGKILL)
+            kills += 1
+        _, status = os.waitpid(child, 0)
+        assert status in (0, signal.SIGKILL)
+        with os.fdopen(hear, "rb") as heard:
+            said = heard.read()
+        acknowledged = int.from_bytes(said[-4:], "little") if said else acknowledged
+        if acknowledged == len(ROWS):
+            break
+    served = ServedModel("test", new_model(), tmp_path)
+    assert served.position == len(ROWS)
+    assert same_model(served.served.model, expected)
+    served.close()
+    assert kills >= 10

@@ -1,0 +1,112 @@
+"""The live page in a real browser."""
+
+import shutil
+import time
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select, WebDriverWait
+
+import kernelstream as ks
+from kernelstream.serve import ServedModel
+from kernelstream.serve.service import Service
+
+from .conftest import running
+from .streams import new_model, rows
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("chromium") and shutil.which("chromedriver")),
+    reason="needs Debian's chromium and chromium-driver",
+)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium")
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu",
+                     "--window-size=1000,900"):  # fmt: skip
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(
+        options=options, service=webdriver.ChromeService(shutil.which("chromedriver"))
+    )
+    yield driver
+    driver.quit()
+
+
+def text(browser, name):
+    return browser.find_element(By.ID, name).text
+
+
+def until(browser, condition, seconds=15):
+    return WebDriverWait(browser, seconds, poll_frequency=0.1).until(lambda _: condition())
+
+
+def figures(browser):
+    boxes = browser.find_elements(By.CSS_SELECTOR, "#figures div")
+    return dict(box.text.split("\n") for box in boxes)
+
+
+def new_service(folder, **options):
+    committee = ks.Committee({"one": new_model(), "two": "linear-pa"}, "classifier")
+    models = {"small": new_model(), "committee": committee}
+    return Service([ServedModel(n, m, folder / n) for n, m in models.items()], **options)
+
+
+def test_the_page_lives_through_a_whole_day(browser, tmp_path, interpreted):
+    """It loads, follows rows, shows bad rows, changes models, survives a restart, and fails."""
+    first = new_service(tmp_path)
+    with running(first) as url:
+        browser.get(url)
+        until(browser, lambda: "Live" in text(browser, "connection"))
+        assert "No row has been learned" in text(browser, "empty")
+        for start in range(0, 100, 20):
+            first.models["small"].learn(rows(start, start + 20)).result(30)
+        until(browser, lambda: figures(browser).get("Rows learned") == "100")
+        assert not text(browser, "empty")
+        picture = browser.find_element(By.CSS_SELECTOR, "figure svg[role=img]")
+        assert picture.get_attribute("aria-label").startswith("Error over 100 rows. Now: model")
+        assert len(browser.find_elements(By.CSS_SELECTOR, "figure:first-child path.line")) == 6
+        first.models["small"].refuse(["it has 2 features, and <b>this</b> model learns from 3"])
+        until(browser, lambda: "<b>this</b>" in text(browser, "bad"))
+        # the keyboard chooses another model
+        first.models["committee"].learn(rows(0, 50)).result(30)
+        choice = browser.find_element(By.ID, "model")
+        choice.send_keys("committee")
+        choice.send_keys(Keys.ENTER)
+        until(browser, lambda: "CommitteeClassifier" in text(browser, "about"))
+        assert Select(choice).first_selected_option.text == "committee"
+        until(browser, lambda: "Weights of the members" in text(browser, "charts"))
+        assert browser.current_url.endswith("#committee")
+        port = int(url.rsplit(":", 1)[1])
+    until(browser, lambda: "trying again" in text(browser, "connection"))
+    again = new_service(tmp_path)
+    with running(again, port=port):
+        until(browser, lambda: "Live" in text(browser, "connection"), 25)
+        assert figures(browser)["Rows learned"] == "50"
+        again.models["committee"].served.learn = lambda X, y: 1 / 0
+        again.models["committee"].submit(rows(50, 60))
+        until(browser, lambda: "ZeroDivisionError" in text(browser, "failure"))
+    severe = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert not [entry for entry in severe if "ERR_CONNECTION_REFUSED" not in entry["message"]
+                and "ERR_INCOMPLETE" not in entry["message"]]  # fmt: skip
+
+
+def test_the_page_fits_a_phone_and_asks_for_the_token(browser, tmp_path, interpreted):
+    token = "a-token-of-22-characters"
+    service = new_service(tmp_path, token=token)
+    service.models["small"].learn(rows(0, 100)).result(30)
+    phone = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    with running(service) as url:
+        browser.get(url)
+        until(browser, lambda: text(browser, "token-form"))
+        assert browser.switch_to.active_element.get_attribute("id") == "token"
+        browser.switch_to.active_element.send_keys(token, Keys.ENTER)
+        until(browser, lambda: figures(browser).get("Rows learned") == "100")
+        time.sleep(0.2)
+        wide = "return document.documentElement.scrollWidth - innerWidth"
+        assert browser.execute_script(wide) == 0
