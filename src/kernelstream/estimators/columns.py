@@ -217,8 +217,10 @@ class Column(NamedTuple):
         places = {category: k for k, category in enumerate(self.categories)}
         n_unlisted = self.n_unlisted
         for i, value in enumerate(entries):
-            category = "" if is_missing(value) else str(value)
-            place = places.get(category)
+            place = places.get(value) if type(value) is str else None  # nearly always enough
+            if place is None:
+                category = "" if is_missing(value) else str(value)
+                place = places.get(category)
             if place is not None:
                 out[i, place] = 1.0
             elif len(places) < self.n_own:  # where it will be once it has been learned
