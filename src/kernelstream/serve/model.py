@@ -198,7 +198,8 @@ class ServedModel:
             summary = self.statistics.summary()
             points = list(self.statistics.history.points)
         found = {
-            "name": self.name, **self.served.describe(), "position": self.position,
+            "name": self.name, **self.served.describe(), "encoded": "encoder" in self.extra,
+            "position": self.position,
             "checkpoint_position": self._checkpoint_position, "n_queued": self.n_queued,
             "n_without_target": len(self._room), "failure": self.failure, **summary,
         }  # fmt: skip
