@@ -427,6 +427,9 @@ def test_a_folder_of_models_is_served_by_their_stems(tmp_path, interpreted):
     service.close()
     with pytest.raises(ValueError, match="the limit is 1"):
         Service.from_files(tmp_path, tmp_path / "folder", Limits(models=1))
+    ks.Fleet("silk", "novelty", n_models=2, n_features=1, budget=2).save(tmp_path / "two.ks")
+    with pytest.raises(TypeError, match="a Fleet cannot be served"):
+        Service.from_files(tmp_path, tmp_path / "other folder")
     (tmp_path / "one.ks").rename(tmp_path / "no name.ks")
     with pytest.raises(ValueError, match="rename the file"):
         Service.from_files(tmp_path, tmp_path / "folder")
