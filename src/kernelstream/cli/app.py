@@ -167,6 +167,11 @@ def run(
     bad_rows: Annotated[
         Path | None, typer.Option(help="Write one line of JSON per bad row to this file.")
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(help="Send the rows to this model of a service, which learns them instead."),
+    ] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File of the service's token.")] = None,
 ) -> None:
     """Learn a table as a stream: predict each row, then learn it.
 
@@ -180,6 +185,11 @@ def run(
     from kernelstream.parts import one_of
 
     with _errors_as_messages():
+        if to is not None:
+            from kernelstream.cli.serve import feed_service
+
+            typer.echo(feed_service(source, target, to, token_file, file_format))
+            return
         one_of("--task", task, list(TASKS))
         params: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "budget": budget, "nu": nu}
         params["loss"] = loss
