@@ -19,6 +19,7 @@ test: $(VENV)/.ready  ## the whole test suite
 	$(BIN)/pytest --numprocesses auto
 
 nightly: $(VENV)/.ready  ## proofs that take long: many kills, changed files, long streams
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[nightly]'
 	$(BIN)/pytest -m nightly
 
 check: $(VENV)/.ready  ## format, lint, types, import rules

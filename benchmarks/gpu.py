@@ -69,7 +69,9 @@ def timed_pass(X, y, budget, device=None, repeat=3, make=new_model):
 def warm_up(X, y, budgets, devices):
     for budget in budgets:
         for device in devices:
-            new_model(len(X), budget, device).partial_fit(X[:2500], y[:2500], np.unique(y))
+            model = new_model(len(X), budget, device)
+            model.partial_fit(X[:2500], y[:2500], np.unique(y))
+            ks.prequential(model, X[:2500], y[:2500])
 
 
 def report(name, *numbers):
@@ -123,6 +125,17 @@ def crossover(X, y, device):
             report(f"  {budget} points", f"{there:.3f}", f"{here:.3f}", f"{here / there:.1f}")
 
 
+def predictions(X, y, device):
+    on_device = device.open().to_device(X[:10_000], np.dtype("float32"))
+    for where, rows in ((device, on_device), (device, X[:10_000]), (None, X[:10_000])):
+        model = new_model(len(X), 4096, where).partial_fit(X[:30_000], y[:30_000], np.unique(y))
+        model.predict(rows)
+        start = time.perf_counter()
+        model.predict(rows)
+        report(f"predict 10,000 digits, {model.n_support_} points, {where}: seconds",
+               f"{time.perf_counter() - start:.4f}")  # fmt: skip
+
+
 def profile(X, y, device):
     """Where the time goes."""
     on_device = device.open().to_device(X, np.dtype("float32"))
@@ -132,7 +145,10 @@ def profile(X, y, device):
         pstats.Stats(profiler).sort_stats("tottime").print_stats(22)
 
 
-SECTIONS = {"passes": passes, "agreement": agreement, "crossover": crossover, "profile": profile}
+SECTIONS = {
+    "passes": passes, "agreement": agreement, "crossover": crossover, "predictions": predictions,
+    "profile": profile,
+}  # fmt: skip
 
 
 def main():

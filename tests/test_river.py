@@ -1,6 +1,7 @@
 """River's own checks, and what they do not look at."""
 
 import itertools
+import math
 import subprocess
 import sys
 
@@ -250,3 +251,22 @@ def test_auto_detector():
     with pytest.raises(ValueError, match="4 features"):
         model.learn_one({**rows[0], "new": 1.0})
     assert model.score_one(rows[0]) == -same.decision_function(frame.to_numpy()[:1])[0]
+
+
+def test_missing_values_are_filled_in():
+    rows = [x for x, _ in anomalies(1)][:60]
+    for i in range(5, 60, 7):
+        rows[i] = dict.fromkeys(rows[i], None if i % 2 else math.nan)
+    model = river.AutoDetector(nu=0.1)
+    for x in rows:
+        model.learn_one(x)
+    many = river.AutoDetector(nu=0.1)
+    many.learn_many(pd.DataFrame(rows, dtype=float))
+    same = ks.AutoDetector(nu=0.1).partial_fit(pd.DataFrame(rows, dtype=float).to_numpy())
+    asked = dict.fromkeys(rows[0])
+    assert model.score_one(asked) == pytest.approx(many.score_one(asked))
+    assert many.model.score_one(np.full(len(asked), np.nan)) == pytest.approx(
+        same.score_one(np.full(len(asked), np.nan))
+    )
+    with pytest.raises(ValueError, match="leave this row out or fill it in"):
+        river.AutoDetector(missing="error").learn_one({"a": math.nan})

@@ -121,6 +121,13 @@ def _check_alike(model: Any, first: Any) -> None:
                 f"{name}={getattr(model, name)!r}: every model has scaled by its own rows, so that "
                 "their functions do not add up. Scale before, by the same numbers for all."
             )
+    if model.missing != "error" or model.learns_from_tables() or (
+        model.get_params(deep=False).get("class_weight") == "balanced"
+    ):  # fmt: skip
+        raise ValueError(
+            f"{model!r} cannot be averaged: every model has its own means of what is missing, "
+            "categories or counts of classes. Give them rows of numbers without gaps, and weights."
+        )
     if machine.parts.budget.is_folded and machine.kernel.feature_store != "fixed":
         raise ValueError(
             f"kernel={machine.kernel!r} takes its features from the rows, and those of the models "

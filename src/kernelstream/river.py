@@ -10,7 +10,8 @@ knows, for its pipelines and its evaluation:
 Accuracy: 84.77%
 
 A feature that a row does not have counts as zero; a new one is zero in all that came before. So
-put a scaler in front. A feature that is not a number is an error: encode it first.
+put a scaler in front. A feature that is not a number is an error: encode it first. One that is NaN
+or None is an error too, but not for the Auto estimators, which fill in the mean so far.
 
 A row that cannot be learned (a feature or a target that is no number, a label that is None or NaN)
 is an error, or, with ``on_bad_row="skip"``, is left out and counted in `n_skipped_`. Either way the
@@ -49,6 +50,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
     """Dictionaries to rows of a model that widens as features appear."""
 
     _estimator: Any  # a StreamEstimator
+    missing: Any = "error"
 
     def _begin(self) -> None:
         self._columns: dict[Any, int] = {}
@@ -67,6 +69,14 @@ class _Adapter(BadRowPolicy, base.Estimator):
             del params["gamma"]
         return self._estimator(**params)
 
+    def _allows_nan(self) -> bool:
+        return self.missing != "error"
+
+    def _number(self, name: Any, value: Any) -> float:
+        if self._allows_nan() and (value is None or value != value):  # NaN
+            return math.nan
+        return _number(name, value)
+
     @property
     def n_skipped_(self) -> int:
         """How many rows were left out by ``on_bad_row``."""
@@ -80,7 +90,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
     def _learn_one(self, x: dict[Any, Any], *target: Any) -> None:
         """Learn a row, or do with it what `on_bad_row` says."""
         try:
-            values = {name: _number(name, value) for name, value in x.items()}
+            values = {name: self._number(name, value) for name, value in x.items()}
             with self._widened(values):
                 self._model.learn_one(self._placed(values), *target)
         except (TypeError, ValueError) as error:
@@ -129,7 +139,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
     def _row(self, x: dict[Any, Any]) -> np.ndarray:
         """A row for a prediction; features that were never learned play no part."""
         known = {name: value for name, value in x.items() if name in self._columns}
-        return self._placed({name: _number(name, value) for name, value in known.items()})
+        return self._placed({name: self._number(name, value) for name, value in known.items()})
 
     def _placed(self, values: dict[Any, float]) -> np.ndarray:
         row = np.zeros(self._width())
@@ -140,7 +150,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
     def _width(self) -> int:
         if self._model is None or not self._model.__sklearn_is_fitted__():
             return max(len(self._columns), 1)
-        return self._model.machine_.n_features
+        return self._model.n_features_in_
 
     def _add_columns(self, names: Any) -> None:
         new = [name for name in names if name not in self._columns]
@@ -421,9 +431,13 @@ class AutoDetector(_Detecting):
 
     _estimator = ks.AutoDetector
 
-    def __init__(self, nu: float = 0.05, random_state: Any = None, on_bad_row: Any = "raise"):
+    def __init__(
+        self, nu: float = 0.05, random_state: Any = None, missing: Any = "mean",
+        on_bad_row: Any = "raise",
+    ):  # fmt: skip
         self.nu = nu
         self.random_state = random_state
+        self.missing = missing
         self.on_bad_row = on_bad_row
         self._begin()
 
@@ -446,8 +460,13 @@ class AutoClassifier(KernelClassifier):
 
     _estimator: Any = ks.AutoClassifier
 
-    def __init__(self, n_jobs: int | None = None, on_bad_row: Any = "raise"):
+    def __init__(
+        self, n_jobs: int | None = None, class_weight: Any = None, missing: Any = "mean",
+        on_bad_row: Any = "raise",
+    ):  # fmt: skip
         self.n_jobs = n_jobs
+        self.class_weight = class_weight
+        self.missing = missing
         self.on_bad_row = on_bad_row
         self._begin()
 
@@ -470,8 +489,11 @@ class AutoRegressor(KernelRegressor):
 
     _estimator: Any = ks.AutoRegressor
 
-    def __init__(self, n_jobs: int | None = None, on_bad_row: Any = "raise"):
+    def __init__(
+        self, n_jobs: int | None = None, missing: Any = "mean", on_bad_row: Any = "raise"
+    ):  # fmt: skip
         self.n_jobs = n_jobs
+        self.missing = missing
         self.on_bad_row = on_bad_row
         self._begin()
 

@@ -61,6 +61,7 @@ def test_warnings_are_one_line_and_remarks_are_for_terminals():
         "docs/dictionary.md",
         "docs/datasets.md",
         "docs/learners.md",
+        "docs/tables.md",
     ],
 )
 def test_python_in_the_documents_runs(name, tmp_path, monkeypatch, own_registry):

@@ -40,9 +40,16 @@ def table():
 
 
 def call(*arguments, code=0, **options):
+    arguments = with_preset(*arguments)
     result = CliRunner().invoke(app, [str(a) for a in arguments], **options)
     assert result.exit_code == code, result.output
     return result
+
+
+def with_preset(*arguments):
+    """A run by one machine rather than by the committee, which takes longer to compile."""
+    is_run = arguments[0] == "run" and "--algorithm" not in arguments
+    return [*arguments, "--algorithm", "svmd"] if is_run else list(arguments)
 
 
 def written(folder, frame, form):
@@ -121,7 +128,7 @@ def test_libsvm_and_numpy(tmp_path, table):
     X = np.column_stack([table["b"], (table["colour"] == "red"), np.zeros(N), table["a"] / 100])
     y = (table["label"] == "yes").to_numpy().astype(int)
     dump_svmlight_file(X, y, str(tmp_path / "t.svm"), zero_based=False)
-    call("run", tmp_path / "t.svm", "--target", "y", "--model", tmp_path / "s.ks")
+    call("run", tmp_path / "t.svm", "--no-scale", "--model", tmp_path / "s.ks")
     sparse = ks.load(tmp_path / "s.ks")
     assert sparse.n_features_in_ == 4
     np.save(tmp_path / "t.npy", np.column_stack([X, y]))
@@ -151,11 +158,12 @@ def test_broken_rows_are_left_out_and_named(tmp_path, table):
     bad, lines = broken_csv(tmp_path / "broken.csv", table)
     result = call(
         "run", tmp_path / "broken.csv", "--target", "label", "--model", tmp_path / "m.ks",
-        "--bad-rows", tmp_path / "bad.jsonl", "--block", 500,
+        "--bad-rows", tmp_path / "bad.jsonl", "--block", 500, "--missing", "skip",
     )  # fmt: skip
     assert f"{N - len(bad):,} learned, {len(bad)} bad" in result.stdout
     assert "bad: line 51: a is 'oops', which is not a number" in result.stdout
     assert "it has 2 fields, the header has 4" in result.stdout
+    assert "bad: line 251: a is missing" in result.stdout
     named = [json.loads(line) for line in (tmp_path / "bad.jsonl").read_text().splitlines()]
     assert [entry["place"] for entry in named] == [f"line {row + 1}" for row in bad]
     assert ks.load(tmp_path / "m.ks").n_seen_ == N - len(bad)
@@ -170,9 +178,14 @@ def test_missing_numbers_can_be_filled_and_categories_hashed(tmp_path, table):
     frame = table[["a", "colour", "label"]].copy()
     frame.loc[10:20, "a"] = np.nan
     path = written(tmp_path, frame, "csv")
-    assert "11 bad" in call("run", path, "--target", "label").stdout
-    result = call("run", path, "--target", "label", "--missing", "mean", "--categories", "hash")
+    assert "11 bad" in call("run", path, "--target", "label", "--missing", "skip").stdout
+    result = call(
+        "run", path, "--target", "label", "--categories", "hash", "--model", tmp_path / "m"
+    )
     assert "0 bad" in result.stdout
+    assert ks.load(tmp_path / "m").n_features_in_ == 33
+    call("run", path, "--target", "label", "--missing", "indicator", "--model", tmp_path / "m")
+    assert ks.load(tmp_path / "m").machine_.n_features == 10  # each of five has a second one
 
 
 def test_a_header_is_found_or_not(tmp_path):
@@ -217,7 +230,8 @@ def test_a_model_that_is_none(tmp_path):
 
 
 def program(*arguments):
-    return [sys.executable, "-c", "from kernelstream.cli import main; main()", *map(str, arguments)]
+    arguments = map(str, with_preset(*arguments))
+    return [sys.executable, "-c", "from kernelstream.cli import main; main()", *arguments]
 
 
 def test_a_pipe_in_and_a_pipe_out(tmp_path, table):
@@ -369,7 +383,7 @@ def test_libsvm_rows_may_widen_and_need_no_target(tmp_path, without_compiler):
         sign, feature = random.choice([-1, 1]), random.integers(1, 3 + i // 20)
         lines.append(f"{sign} 1:{sign * 0.5 + random.normal():.3f} {feature + 1}:1\n")
     (tmp_path / "t.svm").write_text("".join(lines))
-    arguments = ("run", tmp_path / "t.svm", "--gamma", 0.3, "--block", 20, "--model")
+    arguments = ("run", tmp_path / "t.svm", "--gamma", 0.3, "--block", 20, "--no-scale", "--model")
     result = call(*arguments, tmp_path / "growing.ks")
     assert "120 learned, 0 bad" in result.stdout
     call(*arguments, tmp_path / "declared.ks", "--features", 8)

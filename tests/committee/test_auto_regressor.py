@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
@@ -10,6 +11,18 @@ import kernelstream as ks
 X, Y = make_friedman1(300, random_state=0)
 X = X * 10.0 ** np.arange(-5, 5)  # in units of all sizes
 Y = 1e3 * Y - 1e5
+
+
+@pytest.mark.usefixtures("without_compiler")  # sparse rows are compiled in test_linear.py
+def test_sparse_rows():
+    random = np.random.default_rng(4)
+    rows = sparse.random_array((150, 8), density=0.4, rng=random).tocsr()
+    y = 10.0 * rows @ random.normal(size=8) + 100.0
+    model = ks.AutoRegressor()
+    result = ks.prequential(model, rows, y)
+    assert list(model.weights_) == ["adagrad", "smd-linear", "linear-pa"]
+    assert result.errors[75:].mean() < 0.5 * y.var()
+    assert model.predict_one(rows[[3]]) == pytest.approx(model.predict(rows)[3])
 
 
 def test_blocks_rows_files_and_undo(tmp_path):

@@ -87,7 +87,7 @@ def test_it_is_not_worse_than_its_best_member():
 def test_bad_rows_are_skipped_and_parameters_checked():
     model = ks.Committee(MEMBERS, "regressor", on_bad_row="skip")
     bad = X.copy()
-    bad[5] = np.nan
+    bad[5] = np.inf
     model.partial_fit(bad, NUMBERS)
     assert model.n_skipped_ == 1
     alone = ks.Committee(MEMBERS, "regressor")

@@ -1,7 +1,8 @@
 """Points on a device give the model that points on the host give.
 
 The standard's own library stands in for a GPU: its second device takes no array of the host, and it
-refuses whatever the standard does not say. PyTorch's CPU is tried too, where it is installed.
+refuses whatever the standard does not say. PyTorch and CuPy are tried too, on the CPU and on a GPU,
+where they are.
 """
 
 import pickle
@@ -28,7 +29,22 @@ from .test_tiles import assert_same, combinations, everything
 strict = pytest.importorskip("array_api_strict")
 STRICT = Device("device1", "float64", "array_api_strict")
 HOSTED = Device("cpu", "float64", "array_api_strict")
-DEVICES = [STRICT, *([Device("cpu", "float64", "torch")] if find_spec("torch") else [])]
+
+
+def installed():
+    """Devices that there are here."""
+    yield STRICT
+    for library, name in (("torch", "cpu"), ("torch", "cuda"), ("cupy", "cuda")):
+        found = Device(name, "float64", library)
+        if find_spec(library):
+            try:
+                found.open()
+            except (ImportError, ValueError):  # no such device
+                continue
+            yield found
+
+
+DEVICES = list(installed())
 
 
 def learned(combination, X, y, weight, tile_rows, where):
@@ -275,6 +291,7 @@ def test_more_features_than_before():
 
 def test_what_does_not_go_with_a_device_is_refused(monkeypatch):
     X, y = digits(20)
+    monkeypatch.setitem(devices._LIBRARIES, "cupy", ("no such module", None))
     for params, wanted in (
         ({"kernel": "linear"}, "there are none: leave device out, or give budget=512"),
         (
@@ -282,7 +299,7 @@ def test_what_does_not_go_with_a_device_is_refused(monkeypatch):
             "choose another update",
         ),
         ({"device": "no such device"}, "'no such device'"),
-        ({"device": Device("cuda", "float64", "cupy")}, r"install kernelstream\[gpu\]"),
+        ({"device": Device("cuda:99", library="cupy")}, r"install kernelstream\[gpu\]"),
     ):
         with pytest.raises((ValueError, ImportError), match=wanted):
             ks.KernelClassifier(**{"device": STRICT, **params}).fit(X, y)

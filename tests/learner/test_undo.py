@@ -77,3 +77,19 @@ def test_a_block_that_changes_no_point_copies_none():
     model.partial_fit(X[:5], model.predict(X[:5]))  # within the zone
     assert not model.machine_.changes().everything[0]
     assert not model.machine_.changes().slots.any()
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_a_model_grows_again_after_a_block_that_made_much_room_was_undone():
+    X = np.random.default_rng(0).normal(size=(1500, 2))
+    y, weight = np.sin(3 * X[:, 0]), np.ones(1500)
+    model = ks.KernelRegressor(budget=None).partial_fit(X[:200], y[:200])
+    machine = model.machine_
+    machine.begin()
+    machine.learn(X[200:], y[200:], weight[200:])
+    assert machine.n_slots >= 1024
+    assert machine.roll_back()
+    assert machine.n_slots == 256
+    model.partial_fit(X[200:400], y[200:400])
+    twin = ks.KernelRegressor(budget=None).partial_fit(X[:400], y[:400])
+    np.testing.assert_allclose(model.predict(X), twin.predict(X), rtol=1e-9)

@@ -166,6 +166,25 @@ def test_a_full_disk_refuses_rows_and_forgets_nothing(serve, tmp_path, monkeypat
     assert served.position == 70
 
 
+@pytest.mark.usefixtures("without_compiler")
+def test_a_checkpoint_that_cannot_be_saved_is_made_up_for_by_the_log(serve, caplog, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    served = serve(checkpoint_rows=30)
+    with monkeypatch.context() as patch:
+        patch.setattr(served._log, "begin_segment", full)
+        learn(served, rows(0, 50))
+        patch.setattr(served._checkpoints, "save", full)
+        learn(served, rows(50, 100), rows(100, 110))
+        served.close()
+    assert "No space left" in caplog.text
+    again = serve(checkpoint_rows=30)
+    assert again.position == 110
+    learn(again, rows(100, 150))
+    assert same_model(again.served.model, learned_at_once(150))
+
+
 def test_a_writer_that_fails_says_so(serve):
     served = serve()
     served.served.learn = lambda X, y: 1 / 0

@@ -8,9 +8,11 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import kernelstream as ks
 from kernelstream import persistence
+from kernelstream.cli.app import app
 from kernelstream.client import Client, ServiceError
 from kernelstream.serve import Block, Limits, ServedModel
 from kernelstream.serve.server import Server, read_token
@@ -178,7 +180,7 @@ BAD = [
     ("classes/predict", b'"rows"', 400, "expected `object`"),
     ("classes/predict", b"\xff\xfe{}", 400, "not JSON"),
     ("classes/predict", b'{"rows": [[\xff]]}', 400, "not JSON"),
-    ("classes/predict", b'{"rows": ' + b"[" * 100_000, 400, "not JSON"),
+    ("classes/predict", b'{"rows": ' + b"[" * 100_000, 422, "Row 0"),
     ("classes/predict", b'{"rows": [[NaN, 1, 2]]}', 400, "not JSON"),
     ("classes/predict", b'{"rows": [[Infinity, 1, 2]]}', 400, "not JSON"),
     ("classes/predict", b'{"rows": [[1e999, 1, 2]]}', 422, "out of range"),
@@ -425,6 +427,9 @@ def test_a_folder_of_models_is_served_by_their_stems(tmp_path, interpreted):
     service.close()
     with pytest.raises(ValueError, match="the limit is 1"):
         Service.from_files(tmp_path, tmp_path / "folder", Limits(models=1))
+    ks.Fleet("silk", "novelty", n_models=2, n_features=1, budget=2).save(tmp_path / "two.ks")
+    with pytest.raises(TypeError, match="a Fleet cannot be served"):
+        Service.from_files(tmp_path, tmp_path / "other folder")
     (tmp_path / "one.ks").rename(tmp_path / "no name.ks")
     with pytest.raises(ValueError, match="rename the file"):
         Service.from_files(tmp_path, tmp_path / "folder")
@@ -474,3 +479,22 @@ def test_a_lost_answer_is_no_reason_to_learn_twice(url, service):
         assert (told.accepted, told.repeated) == (0, 10)
         assert lost[0].json()["accepted"] == 10
         assert model.position == before + 10
+
+
+def test_a_table_is_fed_to_a_service(url, service, tmp_path):
+    model = service.models["numbers"]
+    before, table = model.position, tmp_path / "table.csv"
+    lines = [f"{a},{b},{c},{a}" for a, b, c in X[:30].tolist()] + ["1,2,x,4", "5,6,7,"]
+    table.write_text("a,b,c,y\n" + "\n".join(lines) + "\n")
+    command = ["run", str(table), "--target", "y", "--to", f"{url}/v1/models/numbers"]
+    done = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert "32 rows, 30 accepted, 0 known before, 2 bad" in done.stdout
+    assert "line 32: it contains None" in done.stdout
+    done = CliRunner().invoke(app, command)
+    assert "0 accepted, 30 known before, 2 bad" in done.stdout
+    assert model.position == before + 30
+    for to, said in ((url, "give the address"), (f"{url}/v1/models/none", "no such model")):
+        done = CliRunner().invoke(app, [*command[:4], "--to", to])
+        assert done.exit_code == 1
+        assert said in done.stderr

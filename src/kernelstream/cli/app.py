@@ -22,6 +22,15 @@ app = typer.Typer(
 )
 
 
+# What help lists, as text: to ask the registry would take longer than to show the help.
+PRESETS = (
+    "svmd, svmd-single-step, norma, ilk, silk, silk-md, pa, linear-pa, svrseq, sog-svr, "
+    "sog-svr-paper, sog-svc, perceptron, averaged-perceptron, voted-perceptron, ballseptron, alma, "
+    "pegasos, adatron, lasvm, smd-linear, adagrad, rls"
+)
+LOSSES = "hinge, log_loss, perceptron; epsilon_insensitive, huber, squared_error; novelty"
+
+
 def _show_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"kernelstream {kernelstream.__version__}")
@@ -75,7 +84,7 @@ def _errors_as_messages() -> Iterator[None]:
 _Source = Annotated[
     str,
     typer.Argument(
-        help="CSV or LIBSVM (also .gz, or - for standard input), Parquet, Arrow or NumPy."
+        help="CSV, ARFF or LIBSVM (also .gz, or - for standard input), Parquet, Arrow or NumPy."
     ),
 ]
 
@@ -88,28 +97,50 @@ def run(
         typer.Option(help="Column to predict, by name or position; LIBSVM text needs none."),
     ] = None,
     task: Annotated[str, typer.Option(help="classify, regress or novelty.")] = "classify",
-    algorithm: Annotated[str, typer.Option(help="A preset, such as svmd, norma, pa.")] = "svmd",
-    kernel: Annotated[
-        str, typer.Option(help="rbf, poly, linear, laplacian: see kernelstream parts.")
-    ] = "rbf",
-    gamma: Annotated[
-        float | None, typer.Option(help="gamma of the kernel; by default 1 / features.")
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithm",
+            "--preset",
+            help=f"auto, a committee with nothing to tune (the default), or one of {PRESETS}.",
+        ),
     ] = None,
-    budget: Annotated[int, typer.Option(help="Largest number of support vectors.")] = 512,
-    loss: Annotated[str | None, typer.Option(help="The loss; by default the task's own.")] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a single algorithm: rbf (the default), poly, linear, laplacian: see "
+            "kernelstream parts."
+        ),
+    ] = None,
+    gamma: Annotated[
+        float | None, typer.Option(help="gamma of the kernel; by default by the scaling.")
+    ] = None,
+    budget: Annotated[
+        int | None, typer.Option(help="Largest number of support vectors; by default 512.")
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option(help=f"The loss; by default the task's own. One of {LOSSES}.")
+    ] = None,
     nu: Annotated[
         float | None, typer.Option(help="Share of rows that violate the margin, or raise alarms.")
     ] = None,
     categories: Annotated[
-        str, typer.Option(help="onehot or hash: how non-numeric columns are encoded.")
+        str,
+        typer.Option(help="onehot (hashed beyond 64) or hash: how columns of text are encoded."),
     ] = "onehot",
     scale: Annotated[
         bool,
-        typer.Option(help="Centre and scale numbers, by the first block in which they vary."),
+        typer.Option(
+            help="Centre and scale numbers by the rows before; the committee always does."
+        ),
     ] = True,
     missing: Annotated[
-        str, typer.Option(help="skip or mean: how to treat a missing number.")
-    ] = "skip",
+        str | None,
+        typer.Option(
+            help="A missing number or date: mean (the mean so far; the default), indicator (and a "
+            "feature that says so), or skip (a bad row)."
+        ),
+    ] = None,
     features: Annotated[
         int | None,
         typer.Option(min=1, help="Number of features of LIBSVM text; by default not limited."),
@@ -117,7 +148,7 @@ def run(
     file_format: Annotated[
         str | None,
         typer.Option(
-            "--format", help="csv, libsvm, parquet, arrow, numpy, if the name does not say."
+            "--format", help="csv, arff, libsvm, parquet, arrow, numpy, if the name does not say."
         ),
     ] = None,
     block: Annotated[int, typer.Option(min=1, help="Number of rows read at a time.")] = 1000,
@@ -136,6 +167,11 @@ def run(
     bad_rows: Annotated[
         Path | None, typer.Option(help="Write one line of JSON per bad row to this file.")
     ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(help="Send the rows to this model of a service, which learns them instead."),
+    ] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File of the service's token.")] = None,
 ) -> None:
     """Learn a table as a stream: predict each row, then learn it.
 
@@ -149,6 +185,11 @@ def run(
     from kernelstream.parts import one_of
 
     with _errors_as_messages():
+        if to is not None:
+            from kernelstream.cli.serve import feed_service
+
+            typer.echo(feed_service(source, target, to, token_file, file_format))
+            return
         one_of("--task", task, list(TASKS))
         params: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "budget": budget, "nu": nu}
         params["loss"] = loss
@@ -157,7 +198,7 @@ def run(
             params={name: value for name, value in params.items() if value is not None},
             form=file_format, n_features=features,
             hashed=one_of("--categories", categories, ["onehot", "hash"]) == "hash", scale=scale,
-            fill_missing=one_of("--missing", missing, ["skip", "mean"]) == "mean",
+            missing=missing and one_of("--missing", missing, ["mean", "indicator", "skip"]),
             block_rows=block, checkpoint=checkpoint, checkpoint_rows=checkpoint_rows, model=model,
             plot=plot, metrics=metrics, bad_rows=bad_rows,
         )  # fmt: skip
@@ -175,10 +216,13 @@ def predict(
     out: Annotated[
         Path | None, typer.Option(help="File to write; by default standard output.")
     ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add a column with the probability of each class.")
+    ] = False,
     file_format: Annotated[
         str | None,
         typer.Option(
-            "--format", help="csv, libsvm, parquet, arrow, numpy, if the name does not say."
+            "--format", help="csv, arff, libsvm, parquet, arrow, numpy, if the name does not say."
         ),
     ] = None,
 ) -> None:
@@ -192,10 +236,10 @@ def predict(
     with _errors_as_messages():
         check_file("--out", out, source)
         if out is None:
-            n_rows, bad = predict_source(model, source, sys.stdout, file_format)
+            n_rows, bad = predict_source(model, source, sys.stdout, file_format, proba=proba)
         else:
             with out.open("w", encoding="utf-8", newline="") as file:
-                n_rows, bad = predict_source(model, source, file, file_format)
+                n_rows, bad = predict_source(model, source, file, file_format, proba=proba)
         for line in bad:
             typer.echo(f"bad: {line}", err=True)
         typer.echo(f"{n_rows:,} rows, {len(bad):,} bad", err=True)

@@ -6,21 +6,23 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from kernelstream import committee as _committee  # noqa: F401 (whose estimators files may hold)
 from kernelstream import persistence
 from kernelstream.cli.widths import matched
 from kernelstream.estimators.files import with_header
-from kernelstream.tables import Encoder, SourceError, open_source
+from kernelstream.tables import SourceError, encoder_from_json, open_source
 
 __all__ = ["describe", "newest", "predict"]
 
 
 def predict(
-    model_path: Path, source: str, out: TextIO, form: str | None = None, block_rows: int = 1000
-) -> tuple[int, list[str]]:
+    model_path: Path, source: str, out: TextIO, form: str | None = None, block_rows: int = 1000,
+    proba: bool = False,
+) -> tuple[int, list[str]]:  # fmt: skip
     """Write one line per row of the source: its number, the prediction and the score.
 
-    A bad row has an empty prediction. Returns the number of rows, and what is wrong with the bad
-    ones.
+    With `proba`, the probability of every class follows. A bad row has an empty prediction. Returns
+    the number of rows, and what is wrong with the bad ones.
     """
     model_path = newest(model_path)
     model, header = with_header(persistence.read(model_path), name=str(model_path))
@@ -30,26 +32,35 @@ def predict(
             f"{model_path} was not made by `kernelstream run` and does not say how columns are "
             "encoded as numbers: use ks.load and model.predict."
         )
-    encoder = Encoder.from_json(extra["encoder"])
+    encoder = encoder_from_json(extra["encoder"])
+    classes = _classes(model) if proba else []
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["row", "prediction", "score"])
+    writer.writerow(["row", "prediction", "score", *(f"p({name})" for name in classes)])
     n_rows, bad = 0, []
-    features = [column.name for column in encoder.columns]
-    for block in open_source(source, extra.get("target"), block_rows, form, features=features):
+    for block in open_source(source, extra.get("target"), block_rows, form, features=encoder.names):
         X, problems = encoder.encode(block)
         good = block.without(problems)
-        predictions = scores = np.zeros(0)
+        found: dict[int, Any] = {}
         if good.size:
             rows = matched(model, X[good])
-            predictions, scores = model.predict(rows), _scores(model, rows)
-        found = {int(i): (p, s) for i, p, s in zip(good, predictions, scores, strict=True)}
+            said = [model.predict(rows), _scores(model, rows)]
+            said += list(model.predict_proba(rows).T) if classes else []
+            lines = zip(*(column.tolist() for column in said), strict=True)
+            found = dict(zip(good.tolist(), lines, strict=True))
         for i, place in enumerate(block.places):
-            prediction, score = found.get(i, ("", ""))
-            writer.writerow([n_rows + i, prediction, score])
+            writer.writerow([n_rows + i, *found.get(i, [""] * (2 + len(classes)))])
             if i in problems:
                 bad.append(f"{place}: {problems[i]}")
         n_rows += len(block.places)
     return n_rows, bad
+
+
+def _classes(model: Any) -> list[Any]:
+    if not hasattr(model, "classes_"):
+        raise SourceError("--proba is for classifiers: this model has no classes.")
+    if not hasattr(model, "predict_proba"):
+        raise SourceError(f"--proba: {model.no_probabilities()}")
+    return model.classes_.tolist()
 
 
 def _scores(model: Any, X: Any) -> np.ndarray:
@@ -88,13 +99,10 @@ def describe(path: Path) -> dict[str, Any]:
         "file": f"{path}, {len(content):,} bytes, format version {header['format_version']}",
         "model": type(model).__name__,
         "parameters": ", ".join(f"{k}={v!r}" for k, v in _changed(model).items()) or "defaults",
-        "kernel": repr(model.kernel_),
         "features": _listed(model.n_features_in_, header["feature_names"]),
         "rows learned": f"{model.n_seen_:,}",
         "rows left out": f"{model.n_skipped_:,}",
-        "support vectors": f"{model.n_support_:,}",
-        "step size": f"{model.step_size_:.4g}",
-        "margin": f"{model.margin_:.4g}",
+        **_state(model),
     }
     if hasattr(model, "classes_"):
         found["classes"] = _listed(len(model.classes_), model.classes_.tolist())
@@ -106,6 +114,19 @@ def describe(path: Path) -> dict[str, Any]:
         progress = extra["progress"]
         found["error so far"] = f"{progress['error'] / progress['n_learned']:.4g}"
     return found
+
+
+def _state(model: Any) -> dict[str, str]:
+    if hasattr(model, "kernel_"):
+        return {
+            "kernel": repr(model.kernel_),
+            "support vectors": f"{model.n_support_:,}",
+            "step size": f"{model.step_size_:.4g}",
+            "margin": f"{model.margin_:.4g}",
+        }
+    if hasattr(model, "weights_"):
+        return {"weights": ", ".join(f"{name} {w:.3g}" for name, w in model.weights_.items())}
+    return {"threshold": f"{model.offset_:.4g}"}
 
 
 def _no_kernel(X: Any, Z: Any) -> Any:

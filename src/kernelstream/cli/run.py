@@ -16,14 +16,26 @@ from rich.markup import escape
 
 import kernelstream as ks
 from kernelstream import persistence
+from kernelstream.cli.baselines import Baselines
 from kernelstream.cli.outputs import check_file, check_folder
 from kernelstream.cli.widths import matched
 from kernelstream.compiled import seconds_compiling
-from kernelstream.tables import Block, Encoder, SourceError, as_float, open_source, shortened
+from kernelstream.tables import (
+    Block,
+    SourceError,
+    TableEncoder,
+    as_float,
+    encoder_from_json,
+    open_source,
+    shortened,
+)
 
 __all__ = ["SERIES", "TASKS", "Options", "run"]
 
 TASKS = {"classify": "classifier", "regress": "regressor", "novelty": "novelty"}
+_COMMITTEES = {
+    "classify": ks.AutoClassifier, "regress": ks.AutoRegressor, "novelty": ks.AutoDetector,
+}  # fmt: skip
 SERIES = ("rows", "error", "recent_error", "step_size", "n_support")  # what the plot needs
 _RECENT = 1000
 _MOST_PLACES = 20  # number of bad rows that the summary lists
@@ -37,13 +49,13 @@ class Options:
     source: str
     target: str | None
     task: str
-    algorithm: str = "svmd"
+    algorithm: str | None = None  # a preset; None or "auto": the committee
     params: dict[str, Any] = field(default_factory=dict)
     form: str | None = None
     n_features: int | None = None
     hashed: bool = False
     scale: bool = True
-    fill_missing: bool = False
+    missing: str | None = None  # "mean", "indicator" or "skip"; None: "mean"
     block_rows: int = 1000
     checkpoint: Path | None = None
     checkpoint_rows: int = 10_000
@@ -51,6 +63,7 @@ class Options:
     plot: Path | None = None
     metrics: Path | None = None
     bad_rows: Path | None = None
+    is_earlier: bool = False  # whether it goes on with a run that an earlier version began
 
 
 @dataclass
@@ -63,8 +76,11 @@ class Progress:
     error: float = 0.0  # sum over the rows learned
     recent: list[float] = field(default_factory=list)
     bad: list[list[str]] = field(default_factory=list)  # place and reason of the first bad rows
-    series: list[list[float]] = field(default_factory=list)  # one line per block, for the plot
+    series: list[list[float | None]] = field(
+        default_factory=list
+    )  # one line per block, for the plot
     events: list[int] = field(default_factory=list)  # rows at which the stream changed
+    baselines: dict[str, Any] = field(default_factory=dict)  # of `Baselines`
 
     @property
     def mean_error(self) -> float:
@@ -133,9 +149,7 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
         for block in interrupts.until_asked(blocks):
             pace.begin()
             if encoder is None:
-                encoder = Encoder.from_block(
-                    block, options.scale, options.hashed, fill_missing=options.fill_missing
-                )
+                encoder = TableEncoder.from_block(block, options.hashed, options.missing == "skip")
                 display.say("learning the first block; compiling, if this combination is new")
             else:
                 encoder.settle(block)
@@ -160,7 +174,7 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
         from kernelstream.cli.drawing import draw_run
 
         draw_run(progress, options.task, options.plot)
-    _summary(options, model, progress, pace)
+    _summary(options, model, encoder, progress, pace)
     if interrupts.trouble is not None:
         raise SourceError(f"{interrupts.trouble} Learning stopped at row {progress.n_rows:,}.")
     return progress, not interrupts.asked
@@ -271,36 +285,63 @@ class _Interrupts:
             yield block
 
 
-def _begin(options: Options) -> tuple[Any, Any, Encoder | None, Progress]:
+def _new_model(options: Options) -> Any:
+    """The model that a new run learns: the committee, or a preset that scales rows as it goes."""
+    missing = {"skip": "error", None: "mean"}.get(options.missing, options.missing)
+    if options.algorithm in (None, "auto"):
+        allowed = ["nu"] if options.task == "novelty" else []
+        unknown = [name for name in options.params if name not in allowed]
+        if unknown:
+            raise ValueError(
+                f"--{unknown[0]} is for a single algorithm: add --algorithm svmd, say, or leave it "
+                "out."
+            )
+        return _COMMITTEES[options.task](missing=missing, **options.params)
+    model = ks.make(options.algorithm, TASKS[options.task], missing=missing, **options.params)
+    if options.scale and model.scaling is None:
+        model.set_params(scaling="running")
+    return model
+
+
+def _begin(options: Options) -> tuple[Any, Any, Any, Progress]:
     """Make a new model, or load the last checkpoint."""
-    make = lambda: ks.make(options.algorithm, TASKS[options.task], **options.params)  # noqa: E731
     if options.checkpoint is None:
-        return None, make(), None, Progress()
+        return None, _new_model(options), None, Progress()
     checkpoints = ks.Checkpointer(options.checkpoint, every_rows=options.checkpoint_rows, keep=2)
-    model, position, extra = checkpoints.resume_with_extra(make)
+    model, position, extra = checkpoints.resume_with_extra(lambda: _new_model(options))
     if not position:
         return checkpoints, model, None, Progress()
     begun = (extra or {}).get("run", "one of another program")
+    options.is_earlier = isinstance(begun, dict) and "version" not in begun
     if begun != _fingerprint(options):
         raise SourceError(
             f"{options.checkpoint} holds a checkpoint of another run ({begun}): give another "
             "--checkpoint folder, or delete this one."
         )
-    encoder = Encoder.from_json(extra["encoder"])
+    encoder = encoder_from_json(extra["encoder"])
     return checkpoints, model, encoder, Progress(**extra["progress"])
 
 
 def _fingerprint(options: Options) -> dict[str, Any]:
-    """The options that must be the same to resume a run."""
-    return {
+    """The options that must be the same to resume a run, as the version that began it has them."""
+    common = {
         "source": options.source, "target": options.target, "task": options.task,
-        "algorithm": options.algorithm, "block_rows": options.block_rows,
-        "hashed": options.hashed, "scale": options.scale, "fill_missing": options.fill_missing,
-        "params": {k: repr(v) for k, v in options.params.items()},
+        "block_rows": options.block_rows, "hashed": options.hashed, "scale": options.scale,
+    }  # fmt: skip
+    given = {k: repr(v) for k, v in options.params.items()}
+    if options.is_earlier:
+        usual = {"kernel": repr("rbf"), "budget": repr(512)}
+        return {
+            **common, "algorithm": options.algorithm or "svmd", "params": {**usual, **given},
+            "fill_missing": options.missing == "mean",
+        }  # fmt: skip
+    return {
+        **common, "version": 2, "algorithm": options.algorithm or "auto", "params": given,
+        "missing": options.missing or "mean",
     }  # fmt: skip
 
 
-def _extra(options: Options, encoder: Encoder, progress: Progress) -> dict[str, Any]:
+def _extra(options: Options, encoder: Any, progress: Progress) -> dict[str, Any]:
     return {
         "run": _fingerprint(options), "task": options.task, "target": options.target,
         "encoder": encoder.to_json(), "progress": progress.__dict__,
@@ -328,7 +369,7 @@ def _from_row(blocks: Iterator[Block], first: int, source: str) -> Iterator[Bloc
 
 
 def _learn(
-    model: Any, encoder: Encoder, block: Block, options: Options, progress: Progress,
+    model: Any, encoder: Any, block: Block, options: Options, progress: Progress,
     bad_rows: _Lines,
 ) -> None:  # fmt: skip
     """Predict every row of a block, learn it, and update the counts."""
@@ -344,6 +385,10 @@ def _learn(
             rows = matched(model, X[good])
             result = ks.prequential(model, rows, targets, declare_classes=False)
             errors = result.errors
+            if targets is not None:
+                baselines = Baselines(**progress.baselines)
+                baselines.look(targets[result.rows], options.task == "classify")
+                progress.baselines = baselines.__dict__
             progress.events += [progress.n_rows + int(good[row]) for row in result.events]
         except ValueError:
             if not refused:
@@ -402,7 +447,8 @@ def _note(model: Any, progress: Progress) -> dict[str, Any]:
     line = {
         "rows": progress.n_rows, "learned": progress.n_learned, "bad": progress.n_bad,
         "error": progress.mean_error, "recent_error": progress.recent_error,
-        "step_size": model.step_size_, "n_support": model.n_support_,
+        "step_size": getattr(model, "step_size_", None),
+        "n_support": getattr(model, "n_support_", None),
     }  # fmt: skip
     progress.series.append([line[name] for name in SERIES])
     return line
@@ -449,12 +495,30 @@ class _Display(logging.Handler):
         if progress.n_learned:
             text += (
                 f"; {_word(task)} {_figure(task, progress.mean_error)}, of the last 1,000 "
-                f"{_figure(task, progress.recent_error)}; step size {model.step_size_:.3g}; "
-                f"{model.n_support_:,} support vectors"
+                f"{_figure(task, progress.recent_error)}; {_state(model)}"
             )
         if progress.n_bad:
             text += f"; {progress.n_bad:,} bad rows"
         self.say(text)
+
+
+def _state(model: Any) -> str:
+    """How a model stands, in words."""
+    if hasattr(model, "weights_"):
+        weights = sorted(model.weights_.items(), key=lambda pair: -pair[1])
+        return "weights: " + ", ".join(f"{name} {weight:.2f}" for name, weight in weights)
+    if hasattr(model, "step_size_"):
+        return f"step size {model.step_size_:.3g}, {model.n_support_:,} support vectors"
+    return f"threshold {model.offset_:.3g}"
+
+
+def _comparison(task: str, progress: Progress) -> list[str]:
+    baselines = Baselines(**progress.baselines)
+    if not baselines.n_rows or baselines.n_rows != progress.n_learned:
+        return []  # an earlier version began the run, and did not count them
+    constant, last = (_figure(task, error) for error in baselines.means())
+    name = "the most frequent label so far" if task == "classify" else "the mean so far"
+    return [f"to compare: {name} {constant}, the last one {last}"]
 
 
 def _word(task: str) -> str:
@@ -465,15 +529,20 @@ def _figure(task: str, value: float) -> str:
     return f"{value:.4g}" if task == "regress" else f"{value:.2%}"
 
 
-def _summary(options: Options, model: Any, progress: Progress, pace: _Pace) -> None:
+def _summary(options: Options, model: Any, encoder: Any, progress: Progress, pace: _Pace) -> None:
     compiling = f" ({pace.compiling:.1f} s to compile)" if pace.compiling >= 0.1 else ""
     lines = [
         f"{progress.n_rows:,} rows, {progress.n_learned:,} learned, {progress.n_bad:,} bad; "
         f"{pace.seconds:.1f} s{compiling}, {pace.rate(progress.n_rows):,.0f} rows per second",
         f"{_word(options.task)}: {_figure(options.task, progress.mean_error)}, of the last 1,000 "
         f"{_figure(options.task, progress.recent_error)} (each row predicted, then learned)",
-        f"step size {model.step_size_:.3g}, {model.n_support_:,} support vectors",
+        *_comparison(options.task, progress),
+        _state(model),
     ]
+    unlisted = encoder.unlisted()
+    if unlisted:
+        counts = ", ".join(f"{name} {count:,}" for name, count in unlisted.items())
+        lines.append(f"rows with a category that has no feature of its own: {counts}")
     if progress.events:
         rows = ", ".join(f"{row:,}" for row in progress.events[-10:])
         lines.append(f"changes of the stream: {len(progress.events):,}, the last at row {rows}")

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["register"]
+__all__ = ["feed_service", "register"]
 
 
 def register(app: typer.Typer, errors_as_messages: object) -> None:
@@ -44,13 +44,7 @@ def register(app: typer.Typer, errors_as_messages: object) -> None:
         """
         with errors_as_messages():  # type: ignore[operator]
             _check(models, checkpoint, demo)
-            try:
-                import litestar  # noqa: F401
-                import uvicorn  # noqa: F401
-            except ModuleNotFoundError as error:
-                raise ValueError(
-                    f"{error}: install the service with pip install 'kernelstream[serve]'."
-                ) from None
+            _require_extra()
             from kernelstream.serve.server import read_token
 
             token = None if token_file is None else read_token(token_file)
@@ -59,6 +53,34 @@ def register(app: typer.Typer, errors_as_messages: object) -> None:
             else:
                 assert models is not None
                 _serve(models, checkpoint, host, port, token, checkpoint_rows, sync)
+
+
+def feed_service(
+    source: str, target: str | None, to: str, token_file: Path | None, form: str | None
+) -> str:
+    """Send the rows of a source to a service; a summary."""
+    _require_extra()
+    from kernelstream.cli.feed import feed
+    from kernelstream.client import ServiceError
+    from kernelstream.serve.server import read_token
+
+    try:
+        return feed(
+            source, target, to, None if token_file is None else read_token(token_file), form
+        )
+    except ServiceError as error:
+        raise ValueError(f"{to}: {error}") from None
+
+
+def _require_extra() -> None:
+    try:
+        import httpx  # noqa: F401
+        import litestar  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{error}: install the service with pip install 'kernelstream[serve]'."
+        ) from None
 
 
 def _check(models: Path | None, checkpoint: Path | None, demo: bool) -> None:

@@ -27,9 +27,10 @@ _RENEWED, _RENEWED_TARGET = Renewed(metric=True), Renewed()
 class AutoClassifier(CommitteeClassifier):
     """A classifier for streams with nothing to tune.
 
-    Raw features in, of any scale: each member scales them by what came before. The members are
-    linear models of the first and the second order and kernel machines, and the weight of each is
-    learned from the stream (`NewtonStacking`), fast and slowly at the same time.
+    Raw features in, of any scale: each member scales them by what came before. Tables of pandas and
+    polars come as they are, with categories, dates and missing values (docs/tables.md). The members
+    are linear models of the first and the second order and kernel machines, and the weight of each
+    is learned from the stream (`NewtonStacking`), fast and slowly at the same time.
 
     Parameters
     ----------
@@ -41,6 +42,16 @@ class AutoClassifier(CommitteeClassifier):
     device : str, `Device` or None, default=None
         As in `Committee`. The members that were chosen for all streams are small, and stay on the
         host.
+    class_weight : dict, "balanced" or None, default=None
+        How much the rows of each class count, as in `KernelClassifier`. Probabilities are then
+        those of a stream in which classes come as often as they count.
+    missing : {"error", "mean", "indicator"}, default="mean"
+        What to do with NaN, or None in a table. "mean": the mean that this column had in the rows
+        before, which costs nothing where nothing is missing. "indicator": the same, and rows have a
+        second feature for every column, which is 1 where the first is missing. "error": such a row
+        cannot be learned.
+    waiting_rows : int, default=10_000
+        How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
 
@@ -103,6 +114,8 @@ _MACHINES = {
     "narrow": (2.0, 0.03, 128, 1.0),
     "forgets": (1.0, 0.1, 128, 0.999),
 }
+# Its members for sparse rows: linear, and scaled without being centred.
+_SPARSE = (("adagrad", _COMPRESSED), ("smd-linear", _UNIT), ("linear-pa", _UNIT))
 
 
 class AutoRegressor(CommitteeRegressor):
@@ -111,7 +124,9 @@ class AutoRegressor(CommitteeRegressor):
     Raw features and targets in, of any scale. Two machines of the second order, each fitted to all
     rows so far over a dictionary of points, differ in the width of their kernel; a third one
     forgets, two linear ones follow changes fast, and one says no more than the mean. The weight of
-    each is learned from the stream (`RidgeStacking`).
+    each is learned from the stream (`RidgeStacking`). For sparse rows there are three linear
+    machines of the first order; features are then scaled, but not centred. Tables of pandas and
+    polars come as they are (docs/tables.md).
 
     Parameters
     ----------
@@ -120,6 +135,13 @@ class AutoRegressor(CommitteeRegressor):
     mixing : mixing part, default=None
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
+    missing : {"error", "mean", "indicator"}, default="mean"
+        What to do with NaN, or None in a table. "mean": the mean that this column had in the rows
+        before, which costs nothing where nothing is missing. "indicator": the same, and rows have a
+        second feature for every column, which is 1 where the first is missing. "error": such a row
+        cannot be learned.
+    waiting_rows : int, default=10_000
+        How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelRegressor`.
 
@@ -143,6 +165,11 @@ class AutoRegressor(CommitteeRegressor):
         """The members for rows of a kind."""
         if self.members is not None:
             return super().chosen(n_features, is_sparse)
+        if is_sparse:
+            return [
+                Member(name, make(name, "regressor", scaling=scaling, target_scaling="running"))
+                for name, scaling in _SPARSE
+            ]
         members = [
             Member(name, _second_order(n_features, *numbers)) for name, numbers in _MACHINES.items()
         ]

@@ -34,6 +34,8 @@ class AutoDetector(Detecting):
     random_state : int, RandomState instance or None, default=None
         For the sample of rows that is kept, and for the random projections. None: 0, so that the
         same rows give the same model. Rows are learned in the order in which they are given.
+    missing : {"error", "mean", "indicator"}, default="mean"
+        What to do with NaN, or None in a table, as in `AutoClassifier`.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `NoveltyDetector`.
 
@@ -56,19 +58,23 @@ class AutoDetector(Detecting):
     """
 
     def __init__(
-        self, nu: float = 0.05, *, random_state: Any = None, on_bad_row: Any = "raise"
+        self, nu: float = 0.05, *, random_state: Any = None, missing: Any = "mean",
+        on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.nu = nu
         self.random_state = random_state
+        self.missing = missing
         self.on_bad_row = on_bad_row
 
-    def _rows(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    def _rows(
+        self, X: Any, y: Any = "no_validation", is_encoded: bool = False, **options: Any
+    ) -> Any:  # fmt: skip
         if sparse.issparse(X):
             raise TypeError(
                 "AutoDetector learns from dense rows: give X.toarray(), or use "
                 "NoveltyDetector(scaling='running'), which learns from sparse ones."
             )
-        X = super()._rows(X, y, **options)
+        X = super()._rows(X, y, is_encoded, **options)
         return X.astype(np.float64, copy=False)
 
     def new_machine(self, rows: Rows, whole_data: bool) -> NoveltyMachine:

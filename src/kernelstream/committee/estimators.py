@@ -48,12 +48,13 @@ class CommitteeEstimator(StreamEstimator):
 
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        device: Any = None, on_bad_row: Any = "raise",
+        device: Any = None, missing: Any = "mean", on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.members = members
         self.mixing = mixing
         self.n_jobs = n_jobs
         self.device = device
+        self.missing = missing
         self.on_bad_row = on_bad_row
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
@@ -77,6 +78,12 @@ class CommitteeEstimator(StreamEstimator):
                 raise ValueError(
                     f"{model!r} cannot be a member of a committee: leave predictor and "
                     "label_structure out."
+                )
+            params = made.get_params(deep=False)
+            if params.get("class_weight") is not None or made.missing != "error":
+                raise ValueError(
+                    f"{model!r} cannot be a member of a committee: give class_weight and missing "
+                    "to the committee, whose members and mixing then all feel it."
                 )
             usual = model if isinstance(model, str) else type(made).__name__
             found.append(Member(name or usual, made))
@@ -182,6 +189,14 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
     device : str, `Device` or None, default=None
         Where the points of members live that may have a thousand or more, as in `KernelClassifier`;
         the others stay on the host.
+    class_weight : dict, "balanced" or None, default=None
+        How much the rows of each class count, for every member and for the mixing, as in
+        `KernelClassifier`.
+    missing : {"error", "mean", "indicator"}, default="mean"
+        What to do with NaN, or None in a table, as in `KernelClassifier`. Filling in means costs
+        nothing where nothing is missing; "indicator" makes rows twice as long.
+    waiting_rows : int, default=10_000
+        How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
 
@@ -207,6 +222,18 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
 
     default_mixing = NewtonStacking()
 
+    def __init__(
+        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
+        device: Any = None, class_weight: Any = None, missing: Any = "mean",
+        waiting_rows: int = 10_000, on_bad_row: Any = "raise",
+    ):  # fmt: skip
+        super().__init__(
+            members, mixing=mixing, n_jobs=n_jobs, device=device, missing=missing,
+            on_bad_row=on_bad_row,
+        )  # fmt: skip
+        self.class_weight = class_weight
+        self.waiting_rows = waiting_rows
+
     def no_probabilities(self) -> str | None:
         """Why there is no `predict_proba`, if so."""
         if self.chosen_mixing().gives_probabilities:
@@ -219,7 +246,7 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
 
     Parameters
     ----------
-    members, mixing, n_jobs, device, on_bad_row
+    members, mixing, n_jobs, device, missing, waiting_rows, on_bad_row
         As in `CommitteeClassifier`. The default mixing is `RidgeStacking`.
 
     Attributes
@@ -241,13 +268,24 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
 
     default_mixing = RidgeStacking()
 
+    def __init__(
+        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
+        device: Any = None, missing: Any = "mean", waiting_rows: int = 10_000,
+        on_bad_row: Any = "raise",
+    ):  # fmt: skip
+        super().__init__(
+            members, mixing=mixing, n_jobs=n_jobs, device=device, missing=missing,
+            on_bad_row=on_bad_row,
+        )  # fmt: skip
+        self.waiting_rows = waiting_rows
+
 
 class CommitteeDetector(CommitteeEstimator, Detecting):
     """Novelty detectors side by side, whose scores are mixed online.
 
     Parameters
     ----------
-    members, mixing, n_jobs, device, on_bad_row
+    members, mixing, n_jobs, device, missing, on_bad_row
         As in `CommitteeClassifier`. The default mixing is `HighestMean`.
 
     Attributes

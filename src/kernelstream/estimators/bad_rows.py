@@ -1,6 +1,5 @@
 """What becomes of rows that cannot be learned: an error, or they are left out and counted."""
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +11,7 @@ from kernelstream.arrays import on_host
 from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.parts import one_of
 
-__all__ = ["BadRowPolicy", "Sifted", "unmasked"]
+__all__ = ["BadRowPolicy", "Sifted", "problems_of_rows", "unmasked"]
 
 
 class Sifted:
@@ -27,11 +26,12 @@ class Sifted:
     """
 
     def __init__(
-        self, X: Any, y: Any, sample_weight: Any, n_features: int | None,
+        self, X: Any, y: Any, sample_weight: Any,
+        row_problems: Callable[[Any], tuple[Any, list[str | None]]],
         target_problem: Callable[[Any], str | None],
     ):  # fmt: skip
         self._X, self._y, self.kept, self.bad = _sift(
-            unmasked(X), unmasked(y), n_features, target_problem
+            unmasked(X), unmasked(y), row_problems, target_problem
         )
         self._weight = None if sample_weight is None else np.asarray(sample_weight)
 
@@ -67,7 +67,19 @@ class BadRowPolicy:
 
     def _sifted(self, X: Any, y: Any, sample_weight: Any) -> Sifted:
         """The rows that look sound, and fit what was learned."""
-        return Sifted(on_host(X), y, sample_weight, self._row_width(), self.target_check())
+        return Sifted(on_host(X), y, sample_weight, self._problems, self.target_check())
+
+    def _allows_nan(self) -> bool:
+        """Whether a row may have NaN for what is missing."""
+        return False
+
+    def _problems(self, X: Any) -> tuple[Any, list[str | None]]:
+        """X, and what is wrong with each of its rows.
+
+        X comes back as it is, or, where it has rows of different lengths or entries that are no
+        numbers, as an array in which such rows are zero.
+        """
+        return problems_of_rows(X, self._row_width(), self._allows_nan())
 
     def _skipped_so_far(self) -> dict[str, int]:
         """How many rows were left out, by reason."""
@@ -104,16 +116,14 @@ def unmasked(values: Any) -> Any:
 
 
 def _sift(
-    X: Any, y: Any, n_features: int | None, target_problem: Callable[[Any], str | None]
-) -> tuple[Any, Any, np.ndarray, list[BadRow]]:
+    X: Any, y: Any, row_problems: Callable[[Any], tuple[Any, list[str | None]]],
+    target_problem: Callable[[Any], str | None],
+) -> tuple[Any, Any, np.ndarray, list[BadRow]]:  # fmt: skip
     """X and y, the positions of the rows that look sound, and what is wrong with the others.
 
-    X comes back as it is, or, where it has rows of different lengths or entries that are no
-    numbers, as an array in which such rows are zero. `n_features` is how long a row must be, if
-    that is known; otherwise the first sound row says. `target_problem` tells what is wrong with an
-    entry of y.
+    `row_problems` and `target_problem` tell what is wrong with rows and with an entry of y.
     """
-    X, problems = _problems_of_rows(X, n_features)
+    X, problems = row_problems(X)
     if y is not None:
         y = y if isinstance(y, np.ndarray) else np.asarray(_as_list(y), dtype=object)
         if len(y) != len(problems):
@@ -136,7 +146,13 @@ def _as_list(y: Any) -> list[Any]:
     return y.tolist() if hasattr(y, "tolist") else list(y)
 
 
-def _problems_of_rows(X: Any, n_features: int | None) -> tuple[Any, list[str | None]]:
+def problems_of_rows(
+    X: Any, n_features: int | None, allow_nan: bool = False
+) -> tuple[Any, list[str | None]]:  # fmt: skip
+    """X, and what is wrong with each of its rows.
+
+    `n_features` is how long a row must be; None: the first sound row says.
+    """
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         finite = np.ones(X.shape[0], dtype=bool)
@@ -146,10 +162,10 @@ def _problems_of_rows(X: Any, n_features: int | None) -> tuple[Any, list[str | N
     try:
         numbers = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError):
-        return _row_by_row(X, n_features)
+        return _row_by_row(X, n_features, allow_nan)
     if numbers.ndim != 2:
         return X, [None] * len(numbers) if numbers.ndim else []  # not rows at all: an error later
-    finite = np.asarray(np.isfinite(numbers).all(axis=1))
+    finite = np.asarray((~np.isinf(numbers) if allow_nan else np.isfinite(numbers)).all(axis=1))
     return X, _judged(finite, numbers.shape[1], n_features)
 
 
@@ -163,7 +179,9 @@ def _wrong_width(width: int, n_features: int) -> str:
     return f"it has {width} features, and this model learns from {n_features}"
 
 
-def _row_by_row(X: Any, n_features: int | None) -> tuple[np.ndarray, list[str | None]]:
+def _row_by_row(
+    X: Any, n_features: int | None, allow_nan: bool
+) -> tuple[np.ndarray, list[str | None]]:  # fmt: skip
     """For rows of different lengths, and for entries that are no numbers."""
     rows: list[np.ndarray] = []
     problems: list[str | None] = []
@@ -177,7 +195,7 @@ def _row_by_row(X: Any, n_features: int | None) -> tuple[np.ndarray, list[str | 
             n_features = len(numbers) if n_features is None else n_features
             if len(numbers) != n_features:
                 problem = _wrong_width(len(numbers), n_features)
-            elif not all(map(math.isfinite, numbers.tolist())):
+            elif (np.isinf(numbers) if allow_nan else ~np.isfinite(numbers)).any():
                 problem = NOT_FINITE
         rows.append(numbers)
         problems.append(problem)

@@ -5,33 +5,22 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_X_y, validate_data
 
-from kernelstream.arrays import is_elsewhere
-from kernelstream.compiled import as_argument
 from kernelstream.drift import LossWatch
-from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
+from kernelstream.estimators.columns import Columns
+from kernelstream.estimators.intake import Encoded, Intake, Learned, Rows
 from kernelstream.estimators.labels import Labels
-from kernelstream.estimators.rows import checked_weights, require_weight
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
-from kernelstream.stores import as_sparse_rows, rows_on
+from kernelstream.waiting import WaitingRoom
 
 __all__ = ["Block", "Learned", "Rows", "StreamEstimator"]
-
-
-class Learned(NamedTuple):
-    """Everything that an estimator has learned, published in one step."""
-
-    machine: Any  # a `Learner`: a `Machine`, or a committee
-    labels: Labels | None = None  # of a classifier
 
 
 class Block(NamedTuple):
@@ -41,17 +30,7 @@ class Block(NamedTuple):
     rows: np.ndarray | None  # which rows were learned; None: all
 
 
-class Rows(NamedTuple):
-    """Checked rows, as a machine learns them."""
-
-    X: Any
-    y: np.ndarray
-    weight: np.ndarray
-    labels: Labels | None = None  # after these rows
-    new_outputs: list[int] = []  # noqa: RUF012 (never changed) rows at which a class joins
-
-
-class StreamEstimator(BadRowPolicy, BaseEstimator):
+class StreamEstimator(Intake, BaseEstimator):
     """What all estimators share: rows to a machine, all or nothing, and its state to read.
 
     Subclasses say the task, how targets become numbers, and what learns: one machine, or several.
@@ -63,11 +42,14 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         "n_seen_": lambda model, learned: learned.machine.n_seen,
         "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
         "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
+        "n_waiting_": lambda model, learned: len(model.waiting_room()),
+        "n_expired_": lambda model, learned: model.waiting_room().n_expired,
+        "unlisted_": lambda model, learned: _of_table(learned).n_unlisted(),
     }
 
     n_epochs: Any = 1
     random_state: Any = None
-    device: Any = None
+    waiting_rows: Any = 10_000
 
     # --- what subclasses say ---------------------------------------------------------------------
 
@@ -80,13 +62,6 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
     ) -> Rows:
         """Rows and targets as a machine learns them, or an error; `whole_data`: for `fit`."""
         raise TypeError(f"{type(self).__name__} must say how its targets become numbers.")
-
-    def _weights(self, sample_weight: Any, n_rows: int, whole_data: bool) -> np.ndarray:
-        """The weights of rows, of which `fit` needs at least one."""
-        weight = checked_weights(sample_weight, n_rows)
-        if whole_data:
-            require_weight(weight)
-        return weight
 
     def _look_before(self, learned: Learned, rows: Rows) -> None:
         """Warn of what a block shows that has not been learned yet."""
@@ -103,70 +78,6 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         structure = self.structure()
         return outputs if structure is None else structure.label_scores(outputs)
 
-    def _row_width(self) -> int | None:
-        return None if self._learned is None else self._learned.machine.n_features
-
-    # --- rows in ---------------------------------------------------------------------------------
-
-    def _rows(self, X: Any, y: Any = "no_validation", **options: Any) -> Any:
-        """X (and y) as checked arrays, X as the machine keeps rows once there is one."""
-        if self._are_plain(X, y):
-            return X if isinstance(y, str) else (X, y)
-        if self.device is not None and is_elsewhere(X):
-            return self._rows_elsewhere(X, y, **options)
-        X, y, learned = unmasked(X), unmasked(y), self._learned
-        checked = validate_data(
-            self, X, y, reset=learned is None, dtype=[np.float64, np.float32], order="C",
-            accept_sparse="csr", **options,
-        )  # fmt: skip
-        X = checked if isinstance(y, str) else checked[0]
-        if learned is not None:
-            X = _as_kept(X, learned.machine)
-        elif sparse.issparse(X):
-            X = as_sparse_rows(X)
-        return X if isinstance(y, str) else (X, checked[1])
-
-    def _rows_elsewhere(self, X: Any, y: Any, **options: Any) -> Any:
-        """X as rows of a device, and y checked; the machine refuses rows that are not finite."""
-        n_features = self._row_width()
-        if X.ndim != 2 or not X.shape[0]:
-            raise ValueError(
-                f"X has the shape {tuple(X.shape)}: give an array of rows and features, and at "
-                "least one row."
-            )
-        if n_features is None:
-            self.n_features_in_ = X.shape[1]
-        elif n_features != X.shape[1]:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {n_features} "
-                "features as input."
-            )
-        rows = rows_on(self.device, X)
-        if isinstance(y, str):
-            return rows
-        return rows, check_X_y(np.zeros((X.shape[0], 1)), y, **options)[1]
-
-    def _are_plain(self, X: Any, y: Any) -> bool:
-        """Whether these are arrays as the machine takes them, in which nothing is wrong.
-
-        scikit-learn's checks, which find out what else they may be, take longer than a small block
-        takes to learn.
-        """
-        learned = self._learned
-        if learned is None or type(X) is not np.ndarray or "feature_names_in_" in self.__dict__:
-            return False
-        machine = learned.machine
-        if machine.is_sparse or X.dtype != machine.dtype or not X.flags.carray or X.ndim != 2:
-            return False
-        if X.shape[1] != machine.n_features or not X.shape[0] or not np.isfinite(X).all():
-            return False
-        if isinstance(y, str):
-            return True
-        is_column = type(y) is np.ndarray and y.ndim == 1 and len(y) == X.shape[0]
-        return is_column and y.dtype.kind in "biufU" and (
-            y.dtype.kind != "f" or bool(np.isfinite(y).all())
-        )  # fmt: skip
-
     def new_machine(self, rows: Rows, whole_data: bool) -> Learner:
         """A machine that has learned nothing; `whole_data`: these are all rows there will be."""
         raise TypeError(f"{type(self).__name__} must say what learns.")
@@ -178,10 +89,6 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         """The lock for which learning calls of several threads wait."""
         lock = self.__dict__.get("_lock")
         return self.__dict__.setdefault("_lock", threading.RLock()) if lock is None else lock
-
-    @property
-    def _learned(self) -> Learned | None:
-        return self.__dict__.get("_knowledge")
 
     def learn_block(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None,
@@ -224,7 +131,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
                         trails = machine.learn(
                             rows.X, rows.y, rows.weight, rows.new_outputs, keep_scores
                         )
-                        self._knowledge = Learned(machine, rows.labels)
+                        self._knowledge = rows.learned_by(machine)
                         machine.commit()
                 except BaseException as error:
                     if machine is None or machine.roll_back():
@@ -273,7 +180,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         """
         with self._turn:
             draft = object.__new__(type(self))
-            forgotten = ("_knowledge", "_skipped", "_watch", "_watched", "n_passes_")
+            forgotten = ("_knowledge", "_skipped", "_watch", "_watched", "_waiting", "n_passes_")
             draft.__dict__.update({k: v for k, v in self.__dict__.items() if k not in forgotten})
             draft.learn_all(X, y, sample_weight)
             self._restore(draft.__dict__)
@@ -300,7 +207,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
                 sifted.leave_out(refused)
         if n_passes is not None:
             self.n_passes_ = n_passes
-        self._knowledge = Learned(machine, rows.labels)
+        self._knowledge = rows.learned_by(machine)
         self._check_learned(rows, machine.n_seen, whole_data=True)
         if sifted is not None:
             self._report(sifted.bad)
@@ -334,38 +241,75 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         n_features : int
         """
         with self._turn:
+            n_waiting = len(self.waiting_room())
+            if n_waiting:
+                raise ValueError(
+                    f"{n_waiting:,} rows wait for their targets, and have fewer features: learn "
+                    "these first, by learn_labels."
+                )
             machine = self.machine_.copy()
             machine.widen(integer_at_least("n_features", n_features, 1))
-            learned = self._known()._replace(machine=machine)
+            learned = self._known()
+            means = None if learned.means is None else learned.means.widened(n_features)
+            learned = learned._replace(machine=machine, means=means)
             self.__dict__.update(n_features_in_=n_features, _knowledge=learned)  # in one step
 
-    # --- one row at a time -----------------------------------------------------------------------
+    # --- targets that come late ------------------------------------------------------------------
 
-    @staticmethod
-    def _first_row(x: Any) -> Any:
-        """One row as a block, before there is a machine."""
-        return x if sparse.issparse(x) and x.ndim == 2 else np.asarray(x).reshape(1, -1)
+    def waiting_room(self) -> WaitingRoom:
+        """The rows that wait for their targets."""
+        room = self.__dict__.get("_waiting")
+        return WaitingRoom(self.waiting_rows) if room is None else room
 
-    def _row(self, x: Any) -> Any:
-        """One row as a block, as the machine keeps rows; it checks the values."""
-        machine = self.machine_
-        if sparse.issparse(x) and machine.is_sparse and x.shape == (1, machine.n_features):
-            return _as_kept(x, machine)  # at the cost of its nonzeros
-        if type(x) is not np.ndarray or x.dtype != machine.dtype or not x.flags.carray:
-            if sparse.issparse(x):
-                x = x.toarray()[0] if x.ndim == 2 and x.shape[0] == 1 else x.toarray()
-            try:
-                with np.errstate(over="ignore"):
-                    x = as_argument(unmasked(x), machine.dtype)
-            except (TypeError, ValueError) as error:
-                raise type(error)(f"x={x!r} is not a row of numbers: {error}") from None
-        if x.ndim != 1 or len(x) != machine.n_features:
-            raise ValueError(
-                f"x has the shape {x.shape}, but this model learned from rows of "
-                f"{machine.n_features} features: give a one-dimensional array of that length."
-            )
-        X = x.reshape(1, -1)
-        return sparse.csr_array(X) if machine.is_sparse else X
+    def _read_waiting(self, X: Any, ids: Any) -> tuple[np.ndarray, Learned]:
+        """`_read`, after which the rows wait for their targets.
+
+        Columns and means count these rows now, as they come, so that what waits are the numbers
+        that were scored.
+        """
+        with self._turn:
+            learned = self._known()
+            rows = self._taken(X, "no_validation", None, False)
+            with learned.machine.gate:
+                scores = learned.machine.scores(rows.X, self.readout())
+            room = self.waiting_room()
+            room.admit(ids, rows.X)
+            self._waiting = room
+            self._knowledge = learned._replace(columns=rows.columns, means=rows.means)
+            return scores, learned
+
+    def learn_labels(self, ids: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the targets of rows that were predicted with these ids.
+
+        The rows are learned in the order of `ids`, and no longer wait. If that fails, they do.
+
+        Parameters
+        ----------
+        ids : sequence of str or int
+            Which rows: those that were given to ``predict(X, ids=...)``.
+        y : array-like of shape (n_ids,)
+        sample_weight : array-like of shape (n_ids,), default=None
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import kernelstream as ks
+        >>> model = ks.KernelRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0])
+        >>> predictions = model.predict([[2.0], [3.0]], ids=["monday", "tuesday"])
+        >>> model.learn_labels(["tuesday"], [3.0]).n_seen_, model.n_waiting_
+        (3, 1)
+        """
+        with self._turn:
+            self._known()
+            room = self.waiting_room()
+            rows = room.rows_of(ids)
+            rows = rows.view(Encoded) if isinstance(rows, np.ndarray) else rows
+            self.learn_block(rows, y, None, sample_weight, keep_scores=False)
+            room.discharge(ids)
+        return self
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -383,6 +327,10 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
     def machine_(self) -> Any:
         """The machine that learns: its parts, state and points."""
         return self._known().machine
+
+    def learns_from_tables(self) -> bool:
+        """Whether rows come as tables, whose columns it encodes."""
+        return self._known().columns is not None
 
     def labels_known(self) -> Labels | None:
         """The labels of a classifier, as it knows them."""
@@ -405,10 +353,12 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         """
         return self._read(X)[0]
 
-    def _read(self, X: Any) -> tuple[np.ndarray, Learned]:
+    def _read(self, X: Any, ids: Any = None) -> tuple[np.ndarray, Learned]:
         """The scores of rows, and what had been learned at that moment."""
+        if ids is not None:
+            return self._read_waiting(X, ids)
         learned = self._known()
-        rows = self._rows(X)
+        rows = self._asked(X, learned)
         with learned.machine.gate:
             return learned.machine.scores(rows, self.readout()), learned
 
@@ -416,11 +366,11 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         """The scores of one row, of shape (outputs,), and what had been learned at that moment."""
         learned = self._known()
         with learned.machine.gate:
-            return self._score_one(learned.machine, x), learned
+            return self._score_one(learned, x), learned
 
-    def _score_one(self, machine: Learner, x: Any) -> np.ndarray:
+    def _score_one(self, learned: Learned, x: Any) -> np.ndarray:
         """The scores of one row by a machine in whose gate the caller is."""
-        return machine.score_row(self._row(x))
+        return learned.machine.score_row(self._row(x, learned))
 
     @property
     def loss_watch(self) -> LossWatch:
@@ -434,6 +384,7 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing != "error"
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -459,10 +410,9 @@ class StreamEstimator(BadRowPolicy, BaseEstimator):
         return [*super().__dir__(), *readable]
 
 
-def _as_kept(X: Any, machine: Learner) -> Any:
-    """Rows in the machine's precision, sparse or dense as its points are."""
-    with np.errstate(over="ignore"):  # a number that float32 cannot hold is refused later
-        if machine.is_sparse:
-            return as_sparse_rows(X, machine.dtype)
-        X = X.toarray() if sparse.issparse(X) else X
-        return np.ascontiguousarray(X, dtype=machine.dtype)
+def _of_table(learned: Learned) -> Columns:
+    if learned.columns is None:
+        raise AttributeError(
+            "unlisted_ is known of models that learn from tables with columns of categories."
+        )
+    return learned.columns

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from kernelstream.estimators.base import Rows
+from kernelstream.estimators.base import Learned, Rows
+from kernelstream.estimators.class_weights import class_weighted
 from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.labels import (
     Labels,
@@ -40,6 +41,7 @@ class Classifying(ClassifierMixin, Saveable):
     """What classifiers share: names of labels to outputs, and scores to labels."""
 
     task = "classification"
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Forget everything and learn all of X, in `n_epochs` passes.
@@ -104,9 +106,8 @@ class Classifying(ClassifierMixin, Saveable):
     def _checked(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
-        X, y = self._rows(X, as_written(y))
-        y = as_labels(y)
-        weight = self._weights(sample_weight, X.shape[0], whole_data)
+        rows = self._taken(X, as_written(y), sample_weight, whole_data)
+        y, weight = as_labels(rows.y), rows.weight
         if whole_data:
             _require_two_classes(y[weight > 0])
             classes = np.unique(y)
@@ -123,8 +124,15 @@ class Classifying(ClassifierMixin, Saveable):
             raise BadRow(int(np.flatnonzero(learned)[bad.row]), bad.reason) from None
         codes = np.zeros(len(y))
         codes[learned] = codes_learned
+        counts = None if self._learned is None else self._learned.class_counts
+        weight, counts = class_weighted(
+            self.class_weight, labels, codes, weight, counts, whole_data
+        )
         # a new class exists from its own row on
-        return Rows(X, codes, weight, labels, np.flatnonzero(learned)[new].tolist())
+        return rows._replace(
+            y=codes, weight=weight, labels=labels, class_counts=counts,
+            new_outputs=np.flatnonzero(learned)[new].tolist(),
+        )  # fmt: skip
 
     def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
         assert rows.labels is not None
@@ -161,7 +169,8 @@ class Classifying(ClassifierMixin, Saveable):
         with self._turn:
             labels = None if self._learned is None else self._learned.labels
             code = None if labels is None else labels.code(y)
-            if code is None:  # the first row, or a new class
+            # the first row, a new class, or a row that is not learned as it is
+            if code is None or not self._learns_in_place(self._learned):
                 return self.partial_fit(self._first_row(x), as_block(y))
             self._refuse_stream()
             try:
@@ -169,6 +178,9 @@ class Classifying(ClassifierMixin, Saveable):
             except (TypeError, ValueError) as error:
                 self._refused(error)
         return self
+
+    def _learns_in_place(self, learned: Learned | None) -> bool:
+        return self.class_weight is None and super()._learns_in_place(learned)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: one a row for two classes (positive: the second), otherwise one a class.
@@ -186,18 +198,21 @@ class Classifying(ClassifierMixin, Saveable):
             return scores[:, 0]
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, ids: Any = None) -> np.ndarray:
         """The most likely label of each row.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        ids : sequence of str or int, default=None
+            One for each row, under which it waits for its target: see `learn_labels`. At most
+            `waiting_rows` rows wait; beyond, the first go, and are counted in `n_expired_`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        scores, labels = self._scores(X)
+        scores, labels = self._scores(X, ids)
         return labels.as_array()[labels.predicted(scores)]
 
     def predict_one(self, x: np.ndarray) -> Any:
@@ -257,9 +272,9 @@ class Classifying(ClassifierMixin, Saveable):
         """
         return self._scores(X)[0]
 
-    def _scores(self, X: Any) -> tuple[np.ndarray, Labels]:
+    def _scores(self, X: Any, ids: Any = None) -> tuple[np.ndarray, Labels]:
         """The scores of every label, and the labels they belong to."""
-        scores, learned = self._read(X)
+        scores, learned = self._read(X, ids)
         assert learned.labels is not None
         return self.per_label(scores), learned.labels
 
@@ -420,6 +435,18 @@ class KernelClassifier(Classifying, KernelEstimator):
         (docs/gpu.md). Rows are then learned in float32; ``Device("cuda", dtype="float64")`` asks
         for float64. X may be an array on that device. It pays from about 1,000 points on. A file
         does not say where its model was: `load` takes a device. None: on the host.
+    class_weight : dict, "balanced" or None, default=None
+        How much the rows of each class count, times their own weight. A dict has the weight of
+        each label, 1 where it says nothing. "balanced": a row counts n / (k n_c), where n is the
+        number (or weight) of the rows so far with this one, n_c that of its class, and k the number
+        of classes so far; so it does not matter how the stream is cut into blocks. `fit`, which
+        knows all rows, takes n, n_c and k of all of them, as scikit-learn does.
+    missing : {"error", "mean", "indicator"}, default="error"
+        What to do with NaN in a row (or None, in a table). "error": such a row cannot be learned.
+        "mean": the mean that this column had in the rows before. "indicator": the same, and rows
+        have a second feature for every column, which is 1 where the first is missing.
+    waiting_rows : int, default=10_000
+        How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
         would overflow, a target that is none). "raise": an error, and the whole block is as if it
@@ -507,6 +534,9 @@ class KernelClassifier(Classifying, KernelEstimator):
         predictor: str = "last",
         scaling: Any = None,
         device: Any = None,
+        class_weight: Any = None,
+        missing: Any = "error",
+        waiting_rows: int = 10_000,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -528,6 +558,9 @@ class KernelClassifier(Classifying, KernelEstimator):
         self.predictor = predictor
         self.scaling = scaling
         self.device = device
+        self.class_weight = class_weight
+        self.missing = missing
+        self.waiting_rows = waiting_rows
         self.on_bad_row = on_bad_row
 
     def comparable_targets(self, rows: Rows) -> np.ndarray:

@@ -8,7 +8,10 @@ from sklearn.base import ClassifierMixin
 from kernelstream.drift import LossWatch
 from kernelstream.estimators.base import Learned, StreamEstimator
 from kernelstream.estimators.choices import parts_of
+from kernelstream.estimators.class_weights import counts_from_json
+from kernelstream.estimators.columns import Columns
 from kernelstream.estimators.labels import Labels
+from kernelstream.estimators.missing import Means, new_means
 from kernelstream.files import format_1
 from kernelstream.files.bytes import FileError, strange_headers, to_bytes, write
 from kernelstream.files.bytes import from_bytes as read_bytes
@@ -18,6 +21,7 @@ from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, slots_of
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.stores import STAGED_ROWS, as_device
+from kernelstream.waiting import WaitingRoom
 
 __all__ = [
     "Saveable",
@@ -64,9 +68,11 @@ class Saveable(StreamEstimator):
         -------
         bytes
         """
-        machine, labels = self._known()
+        learned = self._known()
+        machine, labels = learned.machine, learned.labels
+        waiting, waiting_arrays = self.waiting_room().to_parts()
         with machine.gate:
-            arrays = machine.to_arrays()
+            arrays = {**machine.to_arrays(), **waiting_arrays}
             header = {
                 **(beside or {}),
                 "class": type(self).__name__,
@@ -77,6 +83,10 @@ class Saveable(StreamEstimator):
                 "sparse": machine.is_sparse,
                 "dtype": machine.dtype.newbyteorder("<").str,  # members may have others
                 "labels": None if labels is None else labels.to_json(),
+                "class_counts": _listed(learned.class_counts),
+                "columns": None if learned.columns is None else learned.columns.to_json(),
+                "means": None if learned.means is None else learned.means.to_json(),
+                "waiting": waiting if waiting["ids"] or waiting["n_expired"] else None,
                 "skipped": self._skipped_so_far(),
                 "watch": self.__dict__.get("_watch"),
                 "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
@@ -96,10 +106,10 @@ class Saveable(StreamEstimator):
 
     def take_over(self, learned: Learned, header: dict[str, Any] | None = None) -> None:
         """Become the model that a file, or a fleet, has."""
-        machine, header = learned.machine, header or {}
+        header = header or {}
         names = header.get("feature_names")
         if names and (
-            len(names) != machine.n_features or not all(isinstance(name, str) for name in names)
+            len(names) != learned.row_width or not all(isinstance(name, str) for name in names)
         ):
             raise FileError(f"the file's feature names are {names!r}.")
         self._knowledge = learned
@@ -107,9 +117,13 @@ class Saveable(StreamEstimator):
             self._skipped = {str(reason): int(n) for reason, n in header["skipped"].items()}
         if header.get("watch") is not None:
             self.loss_watch = LossWatch.from_json(header["watch"])
-        self.n_features_in_ = machine.n_features
+        self.n_features_in_ = learned.row_width
         if names:
             self.feature_names_in_ = np.array(names, dtype=object)
+
+    def take_in(self, room: WaitingRoom) -> None:
+        """Let the rows of a file wait for their targets."""
+        self._waiting = room
 
 
 def from_bytes(
@@ -161,8 +175,13 @@ def rebuild(
     _precision(header)
     if integer_at_least("n_outputs", header["n_outputs"], 0) != wanted:
         raise FileError(f"the file has {header['n_outputs']} outputs where there must be {wanted}.")
+    waiting = {name: arrays.pop(name) for name in list(arrays) if name.startswith("waiting.")}
     machine = model.machine_from_file(header, arrays, single_output, kernel, max_bytes)
-    model.take_over(Learned(machine, labels), header)
+    counts = counts_from_json(header.get("class_counts"), 0 if labels is None else len(labels))
+    columns, means = _intake_from(header, model, machine)
+    model.take_over(Learned(machine, labels, counts, columns, means), header)
+    if header.get("waiting") is not None:
+        model.take_in(WaitingRoom.from_parts(header["waiting"], waiting, machine.n_features))
     return model
 
 
@@ -171,6 +190,29 @@ def _precision(header: dict[str, Any]) -> np.dtype:
     if header["dtype"] not in ("<f8", "<f4"):
         raise FileError(f"the file claims rows of type {header['dtype']!r}.")
     return np.dtype(header["dtype"])
+
+
+def _intake_from(
+    header: dict[str, Any], model: Any, machine: Any
+) -> tuple[Columns | None, Means | None]:
+    """The columns of tables and the means for what is missing, as a file has them."""
+    columns, means = None, None
+    if header.get("columns") is not None:
+        columns = Columns.from_json(header["columns"])
+    if header.get("means") is not None:
+        means = Means.from_json(header["means"], machine.n_features)
+    elif "missing" not in header["params"] and not machine.is_sparse:
+        means = new_means(model.missing, np.empty((0, machine.n_features)))  # of an older file
+    width = machine.n_features - (0 if means is None else len(means.marked))
+    if columns is not None and columns.width != width:
+        raise FileError(f"the file's columns make {columns.width} features, not {width}.")
+    if machine.is_sparse and columns is not None:
+        raise FileError("the file has columns of tables, and sparse rows.")
+    return columns, means
+
+
+def _listed(numbers: np.ndarray | None) -> list[float] | None:
+    return None if numbers is None else numbers.tolist()
 
 
 def described(machine: Machine, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

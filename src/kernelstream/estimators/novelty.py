@@ -54,8 +54,7 @@ class Detecting(OutlierMixin, Saveable):
     def _checked(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
-        X = self._rows(X)
-        return Rows(X, np.ones(X.shape[0]), self._weights(sample_weight, X.shape[0], whole_data))
+        return self._taken(X, "no_validation", sample_weight, whole_data)
 
     def learn_one(self, x: np.ndarray, y: Any = None) -> Self:
         """Learn one row: `partial_fit` without its overhead.
@@ -70,7 +69,7 @@ class Detecting(OutlierMixin, Saveable):
         self
         """
         with self._turn:
-            if self._learned is None:
+            if not self._learns_in_place(self._learned):
                 return self.partial_fit(self._first_row(x))
             try:
                 self._learn_row(x, 1.0)
@@ -103,7 +102,7 @@ class Detecting(OutlierMixin, Saveable):
         ndarray of shape (n_samples,)
         """
         learned = self._known()
-        rows = self._rows(X)
+        rows = self._asked(X, learned)
         with learned.machine.gate:  # scores and threshold of the same moment
             scores = learned.machine.scores(rows, self.readout())
             return scores[:, 0] - self._threshold(learned.machine)
@@ -149,9 +148,10 @@ class Detecting(OutlierMixin, Saveable):
         -------
         int
         """
-        machine = self.machine_
+        learned = self._known()
+        machine = learned.machine
         with machine.gate:  # score and threshold of the same moment
-            return 1 if self._score_one(machine, x)[0] >= self._threshold(machine) else -1
+            return 1 if self._score_one(learned, x)[0] >= self._threshold(machine) else -1
 
     def _threshold(self, machine: Any) -> float:
         """The score below which a row is an alarm."""
@@ -180,7 +180,7 @@ class NoveltyDetector(Detecting, KernelEstimator):
         None: ``Nu(0.05)``.
     nu : float in (0, 1), default=None
         Short for ``margin=Nu(nu)``: the share of alarms.
-    step_size, update, budget, C, regularization, n_epochs, random_state, on_bad_row
+    step_size, update, budget, C, regularization, n_epochs, random_state, missing, on_bad_row
         As in `KernelClassifier`.
     predictor : {"last", "averaged"}, default="last"
         What predicts: the model as it is now, or the average of all models so far, as in
@@ -231,6 +231,7 @@ class NoveltyDetector(Detecting, KernelEstimator):
         predictor: str = "last",
         scaling: Any = None,
         device: Any = None,
+        missing: Any = "error",
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -250,6 +251,7 @@ class NoveltyDetector(Detecting, KernelEstimator):
         self.predictor = predictor
         self.scaling = scaling
         self.device = device
+        self.missing = missing
         self.on_bad_row = on_bad_row
 
     def _threshold(self, machine: Machine) -> float:

@@ -66,8 +66,8 @@ class Regressing(RegressorMixin, Saveable):
     def _checked(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
-        X, y = self._rows(X, y, y_numeric=True)
-        return Rows(X, y.astype(float), self._weights(sample_weight, X.shape[0], whole_data))
+        rows = self._taken(X, y, sample_weight, whole_data, y_numeric=True)
+        return rows._replace(y=rows.y.astype(float))
 
     def learn_one(self, x: np.ndarray, y: float) -> Self:
         """Learn one row: `partial_fit` without its overhead.
@@ -82,7 +82,7 @@ class Regressing(RegressorMixin, Saveable):
         self
         """
         with self._turn:
-            if self._learned is None:
+            if not self._learns_in_place(self._learned):
                 return self.partial_fit(self._first_row(x), np.asarray([y]))
             self._refuse_stream()
             try:
@@ -94,18 +94,21 @@ class Regressing(RegressorMixin, Saveable):
                 self._refused(error)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, *, ids: Any = None) -> np.ndarray:
         """The predicted number of each row.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        ids : sequence of str or int, default=None
+            One for each row, under which it waits for its target: see `learn_labels`. At most
+            `waiting_rows` rows wait; beyond, the first go, and are counted in `n_expired_`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
         """
-        return self.outputs(X)[:, 0]
+        return self._read(X, ids)[0][:, 0]
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """The score is the prediction."""
@@ -140,7 +143,8 @@ class KernelRegressor(Regressing, KernelEstimator):
         Short for ``margin=Nu(nu)``: move the zone until a share nu of the residuals lies outside.
     step_size : {"smd", "sqrt_decay", "constant"}, float or step size part, default="smd"
         "smd" is ``SMD(meta=0.03, normalized=True)`` here, which does not depend on the units of y.
-    update, budget, C, regularization, fit_intercept, n_epochs, random_state
+    update, budget, C, regularization, fit_intercept, n_epochs, random_state, missing,
+    waiting_rows, on_bad_row
         As in `KernelClassifier`.
     predictor : {"last", "averaged"}, default="last"
         What predicts: the model as it is now, or the average of all models so far, as in
@@ -195,6 +199,8 @@ class KernelRegressor(Regressing, KernelEstimator):
         scaling: Any = None,
         target_scaling: Any = None,
         device: Any = None,
+        missing: Any = "error",
+        waiting_rows: int = 10_000,
         on_bad_row: Any = "raise",
     ):
         self.kernel = kernel
@@ -216,6 +222,8 @@ class KernelRegressor(Regressing, KernelEstimator):
         self.scaling = scaling
         self.target_scaling = target_scaling
         self.device = device
+        self.missing = missing
+        self.waiting_rows = waiting_rows
         self.on_bad_row = on_bad_row
 
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
@@ -231,7 +239,7 @@ class KernelRegressor(Regressing, KernelEstimator):
             return 0.0, float(len(y))
         return float((own > constant).sum()), float((own < constant).sum())
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    def predict(self, X: Any, return_std: bool = False, *, ids: Any = None) -> Any:
         """The predicted number of each row.
 
         Parameters
@@ -240,6 +248,9 @@ class KernelRegressor(Regressing, KernelEstimator):
         return_std : bool, default=False
             Whether to say how certain that is. This needs a second-order learner, such as
             `ks.make("sog-svr", "regressor")`.
+        ids : sequence of str or int, default=None
+            One for each row, under which it waits for its target: see `learn_labels`. At most
+            `waiting_rows` rows wait; beyond, the first go, and are counted in `n_expired_`.
 
         Returns
         -------
@@ -258,7 +269,9 @@ class KernelRegressor(Regressing, KernelEstimator):
         >>> bool(0.09 < std[0] < 0.13 and std[1] > 0.3)
         True
         """
-        if not return_std:
-            return self.outputs(X)[:, 0]
+        if ids is not None or not return_std:
+            predictions = super().predict(X, ids=ids)
+            if not return_std:
+                return predictions
         scores, variances, learned = self._read_variances(X)
         return scores[:, 0], np.sqrt(variances + learned.machine.noise_variance)

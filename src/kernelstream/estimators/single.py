@@ -205,14 +205,14 @@ class KernelEstimator(StreamEstimator):
                 "ks.make('sog-svr', 'regressor') or ks.make('sog-svc', 'classifier'), which are "
                 "update=Dual() with budget=Independent(...)."
             )
-        rows = self._rows(X)
+        rows = self._asked(X, learned)
         with learned.machine.gate:
             scores = learned.machine.scores(rows, self.readout())
             return scores, learned.machine.variances(rows), learned
 
-    def _score_one(self, machine: Any, x: Any) -> np.ndarray:
+    def _score_one(self, learned: Learned, x: Any) -> np.ndarray:
         """The scores of one row by a machine in whose gate the caller is."""
-        row = self._row(x)
+        machine, row = learned.machine, self._row(x, learned)
         if self.predictor == "last":
             return machine.score_row(row)
         return machine.scores(row, self.readout())[0]

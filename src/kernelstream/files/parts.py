@@ -33,7 +33,7 @@ def to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         params = params_to_json(value.get_params(deep=False), arrays)
         return {"estimator": type(value).__name__, "params": params}
     if isinstance(value, dict):
-        return {"dict": [[str(k), to_json(v, arrays)] for k, v in value.items()]}
+        return {"dict": [[_key(k), to_json(v, arrays)] for k, v in value.items()]}
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, np.ndarray) and value.dtype.kind in "fi":
@@ -48,6 +48,11 @@ def to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     if callable(value):
         return {"part": _FUNCTION}
     raise TypeError(f"{value!r} cannot be saved: use numbers, names and parts as parameters.")
+
+
+def _key(key: Any) -> Any:
+    key = key.item() if isinstance(key, np.generic) else key
+    return key if isinstance(key, bool | int | float | str) else str(key)
 
 
 def from_json(value: Any, arrays: dict[str, np.ndarray], kernel: Any) -> Any:

@@ -144,6 +144,16 @@ class Fleet:
                 f"target_scaling={self._prototype.target_scaling!r}: the models of a fleet learn y "
                 "as it is; scale y before, and leave target_scaling out."
             )
+        if getattr(self._prototype, "class_weight", None) is not None:
+            raise ValueError(
+                f"class_weight={self._prototype.class_weight!r}: the rows of a fleet all count the "
+                "same; leave class_weight out."
+            )
+        if self._prototype.missing != "error":
+            raise ValueError(
+                f"missing={self._prototype.missing!r}: a fleet does not fill in what is missing; "
+                "fill it in before, and leave missing out."
+            )
         if as_scaling(self._prototype.scaling).renews:
             raise ValueError(
                 f"scaling={self._prototype.scaling!r}: the models of a fleet do not renew their "

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream import presets
-from kernelstream.estimators.bad_rows import Sifted
+from kernelstream.estimators.bad_rows import Sifted, problems_of_rows
 from kernelstream.estimators.files import most_bytes
 from kernelstream.estimators.labels import Labels
 from kernelstream.files.bytes import FileError, strange_headers, to_bytes, write
@@ -208,7 +208,9 @@ class KeyedFleet:
             for row, problem in problems.items():
                 raise BadRow(row, problem)
             return Rows(names, X, y, weight, np.arange(n_rows), [], n_rows)
-        sifted = Sifted(X, y, weight, self.n_features, self._target_problem())
+        sifted = Sifted(
+            X, y, weight, lambda X: problems_of_rows(X, self.n_features), self._target_problem()
+        )
         is_bad = {bad.row for bad in sifted.bad}
         sifted.kept = sifted.kept[[row not in problems for row in sifted.kept.tolist()]]
         bad = [BadRow(row, text) for row, text in problems.items() if row not in is_bad]

@@ -241,7 +241,7 @@ def _grow_inverse(machine: "Machine", a: np.ndarray, left: np.ndarray) -> None:
 
 def _subtract_square(square: np.ndarray, lines: np.ndarray, times: float = 1.0) -> None:
     """Subtract lines^T lines, which is symmetric to the last bit and half the work of others."""
-    if len(lines):
+    if lines.size:  # some versions of BLAS complain about a matrix without columns
         add_symmetric(square, blas.dsyrk(1.0, lines.T, lower=1).T, -times)
 
 

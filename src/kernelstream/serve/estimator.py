@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelstream.estimators import StreamEstimator
 from kernelstream.evaluate import prequential
 from kernelstream.learner.rows import BadRow
 
@@ -41,6 +42,11 @@ class ServedEstimator:
     """
 
     def __init__(self, model: Any):
+        if not isinstance(model, StreamEstimator):
+            raise TypeError(
+                f"a {type(model).__name__} cannot be served: give an estimator of this library, "
+                "such as KernelClassifier or a committee."
+            )
         self.model = model
         self.task: str = model.task
         # Rows come here as arrays in the order of the columns: the model need not look for names.

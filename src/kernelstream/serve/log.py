@@ -145,15 +145,20 @@ class Log:
 
     def append(self, block: Block) -> None:
         """Write a block, and return when it is on the disk."""
-        self._write(block.to_bytes())
+        _write(self._file, block.to_bytes())
 
     def begin_segment(self, position: int, oldest_needed: int = 0) -> None:
         """Begin a segment at a checkpoint, and delete those that no checkpoint needs."""
-        self.close()
         path = self._folder / f"log-{position:020d}.ksl"
-        self._file = path.open("wb")
-        self._write(to_bytes({}, {"hashes": self._recent_ids.to_array()}))
-        _sync_folder(self._folder)
+        new = path.open("wb")
+        try:
+            _write(new, to_bytes({}, {"hashes": self._recent_ids.to_array()}))
+            _sync_folder(self._folder)
+        except OSError:  # the present segment goes on
+            new.close()
+            raise
+        self.close()
+        self._file = new
         for (_, old), (end, _) in pairwise(self._segments()):
             if end <= oldest_needed:
                 old.unlink(missing_ok=True)
@@ -164,20 +169,21 @@ class Log:
             self._file.close()
             self._file = None
 
-    def _write(self, content: bytes) -> None:
-        end = self._file.tell()
-        try:
-            self._file.write(_LENGTH.pack(len(content)) + content)
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        except OSError:  # a full disk, say: what was written in part must not stay in the way
-            self._file.truncate(end)
-            self._file.seek(end)
-            raise
-
     def _segments(self) -> list[tuple[int, Path]]:
         found = [(_NAME.fullmatch(path.name), path) for path in self._folder.iterdir()]
         return sorted((int(match[1]), path) for match, path in found if match)
+
+
+def _write(file: Any, content: bytes) -> None:
+    end = file.tell()
+    try:
+        file.write(_LENGTH.pack(len(content)) + content)
+        file.flush()
+        os.fsync(file.fileno())
+    except OSError:  # a full disk, say: what was written in part must not stay in the way
+        file.truncate(end)
+        file.seek(end)
+        raise
 
 
 def _records(path: Path, may_be_cut: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

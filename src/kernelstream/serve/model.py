@@ -3,6 +3,7 @@
 a request's rows -> checked -> queue -> log, on the disk -> acknowledged -> learned -> checkpoint
 """
 
+import logging
 import threading
 from collections import deque
 from concurrent.futures import Future
@@ -21,6 +22,7 @@ from kernelstream.waiting import WaitingRoom
 
 __all__ = ["Accepted", "Answer", "Closed", "QueueFull", "ServedModel"]
 
+_LOGGER = logging.getLogger("kernelstream.serve")
 _BLOCK = 1000  # rows that are learned at a time, between which predictions see what was learned
 
 
@@ -198,7 +200,8 @@ class ServedModel:
             summary = self.statistics.summary()
             points = list(self.statistics.history.points)
         found = {
-            "name": self.name, **self.served.describe(), "position": self.position,
+            "name": self.name, **self.served.describe(), "encoded": "encoder" in self.extra,
+            "position": self.position,
             "checkpoint_position": self._checkpoint_position, "n_queued": self.n_queued,
             "n_without_target": len(self._room), "failure": self.failure, **summary,
         }  # fmt: skip
@@ -407,9 +410,12 @@ class ServedModel:
             return
         with self._looking:
             extra = {**self.extra, "service": self.statistics.to_json()}
-        self._checkpoints.save(self.served, self.position, extra)
-        self._checkpoint_position = self.position
-        self._log.begin_segment(self.position, min(self._checkpoints.positions()))
+        try:
+            self._checkpoints.save(self.served, self.position, extra)
+            self._checkpoint_position = self.position
+            self._log.begin_segment(self.position, min(self._checkpoints.positions()))
+        except OSError as error:  # the log has all that the checkpoint would have
+            _LOGGER.warning("model %s: no checkpoint could be saved: %s", self.name, error)
 
     def _fail(self, batch: list[_Pending], error: BaseException) -> None:
         """The writer cannot go on: say so to all who wait, and to all who come."""

@@ -49,12 +49,29 @@ def document(limits: Limits) -> dict[str, Any]:
     )
     rows, labels = refs
     schemas["Problem"] = _problem_schema()
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "kernelstream", "version": kernelstream.__version__,
+            "description": "Models that learn while they are asked. Limits: "
+            + ", ".join(f"{k} {v:,}" for k, v in limits._asdict().items()) + ".",
+        },
+        "paths": _paths(rows, labels),
+        "components": {
+            "schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}
+        },
+        "security": [{"token": []}, {}],
+    }  # fmt: skip
+
+
+def _paths(rows: Any, labels: Any) -> dict[str, Any]:
+    """Every endpoint; `rows` and `labels` are the schemas of bodies."""
     many = {
         kind: {"schema": rows if kind == "application/json" else {"type": "string"}}
         for kind in FORMATS
     }
     model, models = "/v1/models/{name}", "/v1/models"
-    paths = {
+    return {
         f"{model}/predict": _post(
             "Predict rows", "Rows with ids, or with wait=true, wait for their targets.",
             _with_example(many, _ROWS), 200, "Predictions, in the order of the rows.",
@@ -95,19 +112,6 @@ def document(limits: Limits) -> dict[str, Any]:
         "/readyz": _get(
             "Whether every model learns", "application/json", {"status": "ready", "models": 1}
         ),
-    }  # fmt: skip
-    return {
-        "openapi": "3.1.0",
-        "info": {
-            "title": "kernelstream", "version": kernelstream.__version__,
-            "description": "Models that learn while they are asked. Limits: "
-            + ", ".join(f"{k} {v:,}" for k, v in limits._asdict().items()) + ".",
-        },
-        "paths": paths,
-        "components": {
-            "schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}
-        },
-        "security": [{"token": []}, {}],
     }  # fmt: skip
 
 

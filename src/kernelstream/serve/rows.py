@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelstream.serve.limits import Limits
 from kernelstream.serve.problems import Problem
-from kernelstream.tables import Block, Encoder, shortened
+from kernelstream.tables import Block, Encoder, TableEncoder, encoder_from_json, shortened
 
 __all__ = ["RowReader"]
 
@@ -18,23 +18,25 @@ class RowReader:
     ----------
     columns : list of str or None
         The names of the model's features, if it knows them.
-    encoder : Encoder or None
+    encoder : TableEncoder, Encoder or None
         How a model that `kernelstream run` made encodes columns.
     limits : Limits
     """
 
-    def __init__(self, columns: list[str] | None, encoder: Encoder | None, limits: Limits):
+    def __init__(
+        self, columns: list[str] | None, encoder: TableEncoder | Encoder | None, limits: Limits
+    ):  # fmt: skip
         self._encoder = None if encoder is None or encoder.is_sparse else encoder
         self.columns = columns
         if self._encoder is not None:
-            self.columns = [column.name for column in self._encoder.columns]
+            self.columns = self._encoder.names
         self._limits = limits
 
     @classmethod
     def of_model(cls, model: Any) -> "RowReader":
         """The reader for a `ServedModel`."""
         saved = model.extra.get("encoder")
-        encoder = None if saved is None else Encoder.from_json(saved)
+        encoder = None if saved is None else encoder_from_json(saved)
         return cls(model.served.columns, encoder, model.limits)
 
     def read(
@@ -58,7 +60,7 @@ class RowReader:
                 return fast, problems
         lists = self._as_lists(rows, problems)
         if self._encoder is not None:
-            width = len(self._encoder.columns)
+            width = len(self._encoder.names)
             self._check_lengths(lists, width, problems)
             sound = [row if i not in problems else [None] * width for i, row in enumerate(lists)]
             assert self.columns is not None

@@ -254,6 +254,11 @@ def as_sparse_rows(X: Any, dtype: Any = None) -> sparse.csr_array:
     if not rows.has_canonical_format:
         rows = rows.copy() if sparse.issparse(X) else rows
         rows.sum_duplicates()
+    narrow, most = np.int32, np.iinfo(np.int32).max
+    if rows.indices.dtype != narrow and max(rows.nnz, rows.shape[1]) <= most:
+        # as SciPy makes them: compiled code is there for one of the two
+        parts = rows.data, rows.indices.astype(narrow), rows.indptr.astype(narrow)
+        rows = sparse.csr_array(parts, shape=rows.shape)
     return rows
 
 

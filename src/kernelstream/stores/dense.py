@@ -112,7 +112,8 @@ class DenseStore(Slots):
         """Make room for more points."""
         rows = np.zeros((n_slots + STAGED_ROWS, self.n_features), self.dtype)
         row_cache = np.zeros(n_slots + STAGED_ROWS, self.dtype)
-        rows[: len(self.rows)], row_cache[: len(self.row_cache)] = self.rows, self.row_cache
+        common = min(len(rows), len(self.rows))  # a block that was undone may have left more room
+        rows[:common], row_cache[:common] = self.rows[:common], self.row_cache[:common]
         # only now, so that an interrupt leaves the points whole
         self.rows, self.row_cache, self.n_slots = rows, row_cache, n_slots
 

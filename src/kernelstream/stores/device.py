@@ -340,24 +340,25 @@ class DeviceStore:
         if (trail.partner[:done] >= 0).any():
             self._replay(trail, done, rows)
         elif came.size:
-            self._write_last(slots, came, rows.start, x, ahead)
+            self._write_last(slots, came, rows, x, ahead)
         if rows.stop == ahead.stop:
             self._ahead = None  # it is of no more use
 
     def _write_last(
-        self, slots: np.ndarray, came: np.ndarray, start: int, x: np.ndarray, ahead: Ahead
+        self, slots: np.ndarray, came: np.ndarray, rows: DeviceRows, x: np.ndarray, ahead: Ahead
     ) -> None:
-        """Put rows of a tile, which begins at `start`, into their slots."""
+        """Put those rows of a tile that came into their slots."""
         # of rows that took the same slot one after the other, the last is there
         slots, last = np.unique(slots[came][::-1], return_index=True)
         came = came[::-1][last]
-        library, block, line = self.library, ahead.block, ahead.first + start - ahead.start
-        places = library.places(np.stack([slots, came + start, came + line]))
+        library, block, line = self.library, ahead.block, ahead.first + rows.start - ahead.start
+        places = library.places(np.stack([slots, came + rows.start, came + line]))
         self._put(
             slots, places[0, :], library.lines_of(block.array, places[1, :]),
             library.lines_of(block.norms, places[1, :]), x[came],
         )  # fmt: skip
-        library.put(ahead.k, places[0, :], library.lines_of(ahead.k, places[2, :]))
+        if rows.stop < ahead.stop:  # others of the stretch are to come
+            library.put(ahead.k, places[0, :], library.lines_of(ahead.k, places[2, :]))
 
     def _put(self, slots: np.ndarray, places: Any, rows: Any, norms: Any, x: np.ndarray) -> None:
         """Write rows into slots, each of which is named once; `places` are these on the device."""

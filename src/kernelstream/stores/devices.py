@@ -108,7 +108,7 @@ class _Torch(Library):
         return array.detach().to(self.device, non_blocking=True).to(self.dtype_of(dtype))
 
     def to_host(self, array: Any) -> np.ndarray:
-        return np.array(array.cpu().numpy())
+        return array.to("cpu", copy=True).numpy()
 
     def read(self, array: Any, out: np.ndarray) -> None:
         self._torch.from_numpy(out).copy_(array, non_blocking=True)

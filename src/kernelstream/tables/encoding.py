@@ -34,11 +34,13 @@ class Column:
 class Encoder:
     """Encodes blocks of records as rows of numbers, always in the same way.
 
-    It is made from the first block of a stream. A column is numeric if nine in ten of its entries
-    are numbers, and categorical otherwise. Numeric columns are centred and scaled by the values of
-    the first block; a column that is constant there counts as zero until it varies (`settle`). A
-    categorical column is one-hot encoded, with one feature for every value in the first block and
-    one for all other values; or its values are hashed into a fixed number of features.
+    Runs of earlier versions were begun with it, and are resumed with it; new ones have a
+    `TableEncoder`. It is made from the first block of a stream. A column is numeric if nine in ten
+    of its entries are numbers, and categorical otherwise. Numeric columns are centred and scaled by
+    the values of the first block; a column that is constant there counts as zero until it varies
+    (`settle`). A categorical column is one-hot encoded, with one feature for every value in the
+    first block and one for all other values; or its values are hashed into a fixed number of
+    features.
 
     Sparse rows are not changed.
     """
@@ -80,6 +82,15 @@ class Encoder:
                 column = Column(name, categories=found, n_hashed=n_hashed if hashed else 0)
             columns.append(column)
         return cls(columns, sum(map(_width, columns)), False, fill_missing)
+
+    def unlisted(self) -> dict[str, int]:
+        """Nothing: it does not count rows whose category has no feature of its own."""
+        return {}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.columns]
 
     def to_json(self) -> dict[str, Any]:
         """The encoder as plain data."""

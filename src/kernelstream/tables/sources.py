@@ -1,5 +1,6 @@
 """Sources: read the records of a file or a pipe in blocks."""
 
+import csv
 import math
 import re
 import zipfile
@@ -20,7 +21,7 @@ __all__ = ["Block", "SourceError", "open_source"]
 _FORMATS = {
     ".csv": "csv", ".tsv": "csv", ".txt": "csv", ".parquet": "parquet", ".arrow": "arrow",
     ".feather": "arrow", ".ipc": "arrow", ".libsvm": "libsvm", ".svm": "libsvm",
-    ".svmlight": "libsvm", ".npy": "numpy", ".npz": "numpy",
+    ".svmlight": "libsvm", ".arff": "arff", ".npy": "numpy", ".npz": "numpy",
 }  # fmt: skip
 _DELIMITERS = ",;\t|"
 _LARGEST_INDEX = 2**31 - 1  # largest feature of LIBSVM text: sparse rows have 32-bit indices
@@ -54,10 +55,10 @@ def open_source(
     """Yield the blocks of a source: a path, or "-" for text from standard input.
 
     `target` is the name or the position of the column y, or None if there is none. `form` is
-    "csv", "libsvm", "parquet", "arrow" or "numpy"; None means that the suffix of the name decides.
-    `n_features` is the number of features of LIBSVM text; None means as many as a block has.
-    `features` are the feature names of a model: a source with exactly these columns, or a source
-    without a header with as many columns, is read as a source without a target.
+    "csv", "arff", "libsvm", "parquet", "arrow" or "numpy"; None means that the suffix of the name
+    decides. `n_features` is the number of features of LIBSVM text; None means as many as a block
+    has. `features` are the feature names of a model: a source with exactly these columns, or a
+    source without a header with as many columns, is read as a source without a target.
     """
     path = Path(source)
     suffixes = [s.lower() for s in path.suffixes]
@@ -78,6 +79,8 @@ def open_source(
         )
     if form == "csv":
         return _csv(source, target, block_rows, features)
+    if form == "arff":
+        return _arff(source, target, block_rows, features)
     if form == "libsvm":
         return _libsvm(source, block_rows, n_features)
     if source == "-" or packed:
@@ -190,6 +193,55 @@ def _add(block: Block, record: Record, at: int | None, n_columns: int) -> None:
         block.target.append(fields.pop(at))
     block.rows.append(fields)
     block.places.append(f"line {record.line}")
+
+
+_ATTRIBUTE = re.compile(r"@attribute\s+('[^']*'|\"[^\"]*\"|\S+)\s+\S", re.IGNORECASE)
+
+
+def _arff(
+    source: str, target: str | None, block_rows: int, features: list[str] | None
+) -> Iterator[Block]:
+    """Read ARFF: names in lines of their own, then a record in every line, with ? for gaps."""
+    with open_text(source) as file:
+        columns, lines = [], enumerate(file, start=1)
+        for number, line in lines:
+            words = line.strip().lower()
+            if words.startswith("@data"):
+                break
+            if words.startswith("@attribute"):
+                found = _ATTRIBUTE.match(line.strip())
+                if found is None:
+                    raise SourceError(f"{source}, line {number}: {line.strip()!r} has no type.")
+                columns.append(found[1].strip("'\""))
+        else:
+            raise SourceError(f"{source}: there is no @data in it: is it ARFF?")
+        at = _position(columns, target, source, features)
+        names = [name for k, name in enumerate(columns) if k != at]
+        rows = (_arff_record(number, line) for number, line in lines if _is_arff_data(line))
+        while True:
+            block = Block(names, [], None if at is None else [], [], {})
+            for record in islice(rows, block_rows):
+                _add(block, record, at, len(columns))
+            if not block.rows:
+                return
+            yield block
+
+
+def _is_arff_data(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith("%")
+
+
+def _arff_record(number: int, line: str) -> Record:
+    if line.lstrip().startswith("{"):
+        return Record([], number, "it is a sparse record of ARFF: give the table as LIBSVM text")
+    quote = '"' if '"' in line and "'" not in line else "'"
+    reader = csv.reader(
+        [line], quotechar=quote, escapechar="\\", skipinitialspace=True, strict=True
+    )
+    try:
+        return Record(next(reader), number)
+    except csv.Error as error:
+        return Record([], number, f"it cannot be read: {error}")
 
 
 def _libsvm(source: str, block_rows: int, n_features: int | None) -> Iterator[Block]:

@@ -1,0 +1,98 @@
+"""``kernelstream run --to``: send the rows of a table to a service, which learns them."""
+
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from kernelstream.tables import SourceError, as_float, open_source
+
+__all__ = ["feed"]
+
+_ROWS = 500  # of a request
+
+
+def feed(
+    source: str, target: str | None, to: str, token: str | None = None, form: str | None = None
+) -> str:
+    """Send every row of a source to a model of a service; returns a summary.
+
+    A row's id is the source's path and the row's number, so that a command that was stopped can be
+    given again: rows that the service has learned are not learned twice.
+
+    Parameters
+    ----------
+    source, target, form
+        As for `open_source`.
+    to : str
+        The model's address, such as "http://127.0.0.1:8765/v1/models/NAME".
+    token : str, default=None
+    """
+    from kernelstream.client import Client
+
+    base, name = _address(to)
+    path = "-" if source == "-" else str(Path(source).resolve())
+    begin, n_rows, n_accepted, n_repeated = time.perf_counter(), 0, 0, 0
+    skipped: list[str] = []
+    with Client(base, name, token=token) as client:
+        state = client.state()
+        for block in open_source(source, target, _ROWS, form, features=state["columns"]):
+            rows = [[_entry(v, state["encoded"]) for v in row] for row in _lists(block)]
+            targets = None
+            if state["task"] != "novelty":
+                if block.target is None:
+                    raise SourceError("--target is missing: name the column to predict.")
+                targets = [_target(v, state) for v in block.target]
+            ids = None
+            if path != "-":
+                ids = [f"{path[-150:]}:{n_rows + i}" for i in range(len(rows))]
+            told = client.learn(rows, targets, ids, on_bad_row="skip")
+            n_rows += len(rows)
+            n_accepted, n_repeated = n_accepted + told.accepted, n_repeated + told.repeated
+            skipped += [f"{block.places[bad['row']]}: {bad['reason']}" for bad in told.skipped]
+    seconds = time.perf_counter() - begin
+    lines = [
+        f"{n_rows:,} rows, {n_accepted:,} accepted, {n_repeated:,} known before, "
+        f"{len(skipped):,} bad; {seconds:.1f} s, {n_rows / seconds:,.0f} rows per second",
+        *(f"bad: {line}" for line in skipped[:20]),
+    ]
+    return "\n".join(lines)
+
+
+def _address(to: str) -> tuple[str, str]:
+    """The service's address and the model's name."""
+    parts = urlsplit(to)
+    folders = parts.path.strip("/").split("/")
+    if parts.scheme not in ("http", "https") or folders[:2] != ["v1", "models"] or (
+        len(folders) != 3
+    ):  # fmt: skip
+        raise ValueError(
+            f"--to {to}: give the address of a model, such as http://127.0.0.1:8765/v1/models/NAME."
+        )
+    return f"{parts.scheme}://{parts.netloc}", folders[2]
+
+
+def _lists(block: Any) -> list[list[Any]]:
+    rows = block.rows.toarray() if hasattr(block.rows, "toarray") else block.rows
+    return rows.tolist() if hasattr(rows, "tolist") else [list(row) for row in rows]
+
+
+def _entry(value: Any, encoded: bool) -> Any:
+    """A field as the service wants it: as it is where that encodes columns, else a number."""
+    if not encoded:
+        value = as_float(value)
+    return None if isinstance(value, float) and value != value else value
+
+
+def _target(value: Any, state: dict[str, Any]) -> Any:
+    """A target of the kind that the model has."""
+    if state["task"] == "regression":
+        number = as_float(value)
+        return None if number != number else number
+    if value is None or value != value:
+        return None
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    if state["classes"] and not isinstance(state["classes"][0], str):
+        number = as_float(text)
+        return int(number) if number == number and number.is_integer() else text
+    return text

@@ -1,0 +1,291 @@
+"""Rows as they come to rows as a machine learns them: arrays, sparse rows, tables, dictionaries."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+from sklearn.utils.validation import _num_samples, check_array, check_X_y, validate_data
+
+from kernelstream.arrays import is_elsewhere, on_host
+from kernelstream.compiled import as_argument
+from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
+from kernelstream.estimators.columns import Column, Columns, Table, as_table
+from kernelstream.estimators.labels import Labels
+from kernelstream.estimators.missing import FILL_IN, Means, new_means
+from kernelstream.estimators.rows import checked_weights, require_weight
+from kernelstream.learner.protocol import Learner
+from kernelstream.learner.rows import BadRow
+from kernelstream.stores import as_sparse_rows, rows_on
+
+__all__ = ["Encoded", "Intake", "Learned", "Rows"]
+
+
+class Learned(NamedTuple):
+    """Everything that an estimator has learned, published in one step."""
+
+    machine: Any  # a `Learner`: a `Machine`, or a committee
+    labels: Labels | None = None  # of a classifier
+    class_counts: np.ndarray | None = None  # weight of every class so far, where these count
+    columns: Columns | None = None  # of the tables that rows come in
+    means: Means | None = None  # for values that are missing
+
+    @property
+    def row_width(self) -> int:
+        """How many entries a row has that is given to the estimator."""
+        if self.columns is not None:
+            return len(self.columns.names)
+        return self.machine.n_features - (0 if self.means is None else len(self.means.marked))
+
+
+class Rows(NamedTuple):
+    """Checked rows, as a machine learns them."""
+
+    X: Any
+    y: np.ndarray
+    weight: np.ndarray
+    labels: Labels | None = None  # after these rows
+    new_outputs: list[int] = []  # noqa: RUF012 (never changed) rows at which a class joins
+    class_counts: np.ndarray | None = None  # after these rows
+    columns: Columns | None = None
+    means: Means | None = None
+
+    def learned_by(self, machine: Any) -> Learned:
+        """What is known once a machine has learned these rows."""
+        return Learned(machine, self.labels, self.class_counts, self.columns, self.means)
+
+
+class Encoded(np.ndarray):
+    """Rows that have passed the intake already, when they were predicted."""
+
+
+class Intake(BadRowPolicy):
+    """The part of an estimator that rows pass before its machine."""
+
+    missing: Any = "error"
+    device: Any = None
+
+    @property
+    def _learned(self) -> Learned | None:
+        return self.__dict__.get("_knowledge")
+
+    def _weights(self, sample_weight: Any, n_rows: int, whole_data: bool) -> np.ndarray:
+        """The weights of rows, of which `fit` needs at least one."""
+        weight = checked_weights(sample_weight, n_rows)
+        if whole_data:
+            require_weight(weight)
+        return weight
+
+    def _row_width(self) -> int | None:
+        return None if self._learned is None else self._learned.row_width
+
+    def _allows_nan(self) -> bool:
+        return self.missing != "error"
+
+    def _problems(self, X: Any) -> tuple[Any, list[str | None]]:
+        if isinstance(X, Encoded):
+            return X, [None] * len(X)
+        try:
+            is_table = self._table(X, self._learned) is not None
+        except BadRow:
+            is_table = True
+        # what is wrong with the rows of a table shows when it is encoded
+        return (X, [None] * _num_samples(X)) if is_table else super()._problems(X)
+
+    # --- blocks ----------------------------------------------------------------------------------
+
+    def _taken(
+        self, X: Any, y: Any, sample_weight: Any, whole_data: bool, **options: Any
+    ) -> Rows:  # fmt: skip
+        """Rows to be learned, as numbers none of which is missing; y is checked, but as it was."""
+        learned, columns = self._learned, None
+        if learned is not None and isinstance(X, Encoded):
+            X, y = self._rows(np.asarray(X), y, True, **options)
+            weight = self._weights(sample_weight, X.shape[0], whole_data)
+            return Rows(X, y, weight, columns=learned.columns, means=learned.means)
+        table = self._table(X, learned)
+        if table is not None:
+            columns = Columns.of(table) if learned is None else learned.columns
+            assert columns is not None
+            weight = self._weights(sample_weight, table.n_rows, whole_data)
+            columns, X = columns.including(table, weight)
+            self._refuse_missing(columns, X)
+            if learned is None:
+                self.n_features_in_ = len(table.names)
+                self.feature_names_in_ = np.array(table.names, dtype=object)
+        X = self._rows(X, y, columns is not None, **options)
+        X, y = (X, np.ones(X.shape[0])) if isinstance(y, str) else X
+        weight = self._weights(sample_weight, X.shape[0], whole_data)
+        if learned is not None:
+            means = learned.means
+        else:
+            markable = None if columns is None else columns.markable()
+            means = None if is_elsewhere(X) else new_means(self.missing, X, markable)
+        if means is not None:
+            means, X = means.including(on_host(X), weight)
+        return Rows(X, y, weight, columns=columns, means=means)
+
+    def _asked(self, X: Any, learned: Learned) -> Any:
+        """Rows to be scored, as numbers none of which is missing."""
+        table = self._table(X, learned)
+        if table is not None:
+            assert learned.columns is not None
+            X = learned.columns.encoded(table)
+            self._refuse_missing(learned.columns, X)
+        X = self._rows(X, is_encoded=table is not None)
+        return X if learned.means is None else learned.means.filled(on_host(X))
+
+    def _table(self, X: Any, learned: Learned | None) -> Table | None:
+        """X as a table, where not all of its columns are numbers, or were not at the start."""
+        if type(X) is np.ndarray and (learned is None or learned.columns is None):
+            return None
+        if learned is not None:
+            names = None if learned.columns is None else learned.columns.names
+            return None if names is None else as_table(X, names)
+        table = as_table(X)
+        is_plain = table is not None and hasattr(X, "columns") and all(
+            values.kind == "number" for values in table.columns
+        )  # fmt: skip
+        return None if is_plain else table  # scikit-learn's own checks keep the names of numbers
+
+    def _refuse_missing(self, columns: Columns, X: np.ndarray) -> None:
+        """Refuse encoded rows in which something is missing, unless `missing` fills it in."""
+        found = columns.missing(X) if self.missing == "error" else None
+        if found is not None:
+            raise BadRow(found[0], f"{found[1]} is missing: {FILL_IN}")
+
+    def _rows(
+        self, X: Any, y: Any = "no_validation", is_encoded: bool = False, **options: Any
+    ) -> Any:  # fmt: skip
+        """X (and y) as checked arrays, X as the machine keeps rows once there is one."""
+        if self._are_plain(X, y, is_encoded):
+            return X if isinstance(y, str) else (X, y)
+        if self.device is not None and is_elsewhere(X):
+            return self._rows_elsewhere(X, y, **options)
+        X, y, learned = unmasked(X), unmasked(y), self._learned
+        if self.missing != "error" and not sparse.issparse(X):
+            options["ensure_all_finite"] = "allow-nan"
+        options.update(dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
+        if isinstance(X, list) and X and isinstance(X[0], dict):
+            X, is_encoded = self._by_name(X), True
+        if is_encoded:  # its names and its width are known to be right
+            checked = (
+                check_array(X, **options) if isinstance(y, str) else check_X_y(X, y, **options)
+            )
+        else:
+            checked = validate_data(self, X, y, reset=learned is None, **options)
+        X = checked if isinstance(y, str) else checked[0]
+        if learned is not None:
+            X = _as_kept(X, learned.machine)
+        elif sparse.issparse(X):
+            X = as_sparse_rows(X)
+        return X if isinstance(y, str) else (X, checked[1])
+
+    def _rows_elsewhere(self, X: Any, y: Any, **options: Any) -> Any:
+        """X as rows of a device, and y checked; the machine refuses rows that are not finite."""
+        n_features = self._row_width()
+        if X.ndim != 2 or not X.shape[0]:
+            raise ValueError(
+                f"X has the shape {tuple(X.shape)}: give an array of rows and features, and at "
+                "least one row."
+            )
+        if n_features is None:
+            self.n_features_in_ = X.shape[1]
+        elif n_features != X.shape[1]:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(self).__name__} is expecting {n_features} "
+                "features as input."
+            )
+        rows = rows_on(self.device, X)
+        if isinstance(y, str):
+            return rows
+        return rows, check_X_y(np.zeros((X.shape[0], 1)), y, **options)[1]
+
+    def _by_name(self, X: list[dict[Any, Any]]) -> np.ndarray:
+        """Dictionaries as an array, for a model that has learned from numbers."""
+        names = self.__dict__.get("feature_names_in_")
+        if names is None:
+            raise TypeError(
+                f"{X[0]!r} has names, but this model learned from rows without: give an array, or "
+                "begin with a dictionary or a data frame."
+            )
+        columns = Columns(tuple(Column(str(name), "number") for name in names))
+        table = as_table(X, columns.names)
+        assert table is not None
+        rows = columns.encoded(table)
+        self._refuse_missing(columns, rows)
+        return rows
+
+    def _are_plain(self, X: Any, y: Any, is_encoded: bool = False) -> bool:
+        """Whether these are arrays as the machine takes them, in which nothing is wrong.
+
+        scikit-learn's checks, which find out what else they may be, take longer than a small block
+        takes to learn.
+        """
+        learned = self._learned
+        if learned is None or type(X) is not np.ndarray:
+            return False
+        if "feature_names_in_" in self.__dict__ and not is_encoded:
+            return False
+        machine = learned.machine
+        if machine.is_sparse or X.dtype != machine.dtype or not X.flags.carray or X.ndim != 2:
+            return False
+        width = X.shape[1] if is_encoded else learned.row_width
+        if X.shape[1] != width or not X.shape[0] or not np.isfinite(X).all():
+            return False
+        if isinstance(y, str):
+            return True
+        is_column = type(y) is np.ndarray and y.ndim == 1 and len(y) == X.shape[0]
+        return is_column and y.dtype.kind in "biufU" and (
+            y.dtype.kind != "f" or bool(np.isfinite(y).all())
+        )  # fmt: skip
+
+    # --- one row at a time -----------------------------------------------------------------------
+
+    def _learns_in_place(self, learned: Learned | None) -> bool:
+        """Whether a row goes to the machine as it is, and counts once."""
+        return learned is not None and learned.columns is None and learned.means is None
+
+    @staticmethod
+    def _first_row(x: Any) -> Any:
+        """One row as a block, whatever it is."""
+        if hasattr(x, "to_dict") and hasattr(x, "dtype") and x.dtype == object:
+            x = x.to_dict()  # a row of a data frame, as a series of pandas
+        if isinstance(x, dict):
+            return [x]
+        return x if sparse.issparse(x) and x.ndim == 2 else np.asarray(x).reshape(1, -1)
+
+    def _row(self, x: Any, learned: Learned | None = None) -> Any:
+        """One row as a block, as the machine keeps rows; it checks the values."""
+        learned = self._learned if learned is None else learned
+        assert learned is not None
+        machine = learned.machine
+        if learned.columns is not None or isinstance(x, dict):
+            return self._asked(self._first_row(x), learned)
+        if sparse.issparse(x) and machine.is_sparse and x.shape == (1, machine.n_features):
+            return _as_kept(x, machine)  # at the cost of its nonzeros
+        if type(x) is not np.ndarray or x.dtype != machine.dtype or not x.flags.carray:
+            if sparse.issparse(x):
+                x = x.toarray()[0] if x.ndim == 2 and x.shape[0] == 1 else x.toarray()
+            try:
+                with np.errstate(over="ignore"):
+                    x = as_argument(unmasked(x), machine.dtype)
+            except (TypeError, ValueError) as error:
+                raise type(error)(f"x={x!r} is not a row of numbers: {error}") from None
+        if x.ndim != 1 or len(x) != learned.row_width:
+            raise ValueError(
+                f"x has the shape {x.shape}, but this model learned from rows of "
+                f"{learned.row_width} features: give a one-dimensional array of that length."
+            )
+        X = x.reshape(1, -1)
+        if machine.is_sparse:
+            return sparse.csr_array(X)
+        return X if learned.means is None else learned.means.filled(X)
+
+
+def _as_kept(X: Any, machine: Learner) -> Any:
+    """Rows in the machine's precision, sparse or dense as its points are."""
+    with np.errstate(over="ignore"):  # a number that float32 cannot hold is refused later
+        if machine.is_sparse:
+            return as_sparse_rows(X, machine.dtype)
+        X = X.toarray() if sparse.issparse(X) else X
+        return np.ascontiguousarray(X, dtype=machine.dtype)

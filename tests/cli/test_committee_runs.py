@@ -1,0 +1,201 @@
+"""`kernelstream run` as a new user meets it: the committee, baselines, dates, gaps, ARFF."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import kernelstream as ks
+from kernelstream import losses
+from kernelstream.cli import app as commands
+from kernelstream.cli.app import app
+from kernelstream.cli.baselines import Baselines
+from kernelstream.tables import Encoder, SourceError, TableEncoder, encoder_from_json, open_source
+
+N = 80
+RANDOM = np.random.default_rng(0)
+FRAME = pd.DataFrame({
+    "when": pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(N) * 7, unit="h"),
+    "a": RANDOM.normal(loc=100, scale=20, size=N),
+    "city": RANDOM.choice(["x", "y", "z"], N),
+})  # fmt: skip
+FRAME["label"] = np.where(FRAME["a"] > 100, "yes", "no")
+
+
+def call(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(a) for a in arguments])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def path(tmp_path):
+    frame = FRAME.copy()
+    frame.loc[5:9, "a"] = np.nan
+    frame.loc[70:, "city"] = "new"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    return tmp_path / "t.csv"
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_the_committee_is_what_learns(path, tmp_path):
+    result = call(
+        "run", path, "--target", "label", "--block", 40, "--model", tmp_path / "m.ks",
+        "--plot", tmp_path / "p.png", "--metrics", tmp_path / "m.jsonl",
+        "--checkpoint", tmp_path / "folder",
+    )  # fmt: skip
+    assert "80 rows, 80 learned, 0 bad" in result.stdout
+    assert "to compare: the most frequent label so far" in result.stdout
+    assert "weights: " in result.stdout
+    assert "rows with a category that has no feature of its own: city 10" in result.stdout
+    assert (tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
+    model = ks.load(tmp_path / "m.ks")
+    assert type(model).__name__ == "AutoClassifier"
+    assert (
+        model.n_features_in_ == 7 + 1 + 4
+    )  # a date, a number, and three cities and one for others
+    lines = call("predict", tmp_path / "m.ks", path, "--proba").stdout.splitlines()
+    names = model.classes_.tolist()
+    assert lines[0] == "row,prediction,score," + ",".join(f"p({name})" for name in names)
+    said = [line.split(",") for line in lines[1:]]
+    assert len(said) == N
+    for line in said:
+        chances = np.array(line[3:], dtype=float)
+        assert chances.sum() == pytest.approx(1.0)
+        assert names[chances.argmax()] == line[1]
+    assert "AutoClassifier" in call("info", tmp_path / "folder").stdout
+    wrong = call("run", path, "--target", "label", "--gamma", 1.0, code=1)
+    assert "--gamma is for a single algorithm" in wrong.stderr
+
+
+def test_novelty_without_anything_to_tune(path, tmp_path):
+    result = call("run", path, "--task", "novelty", "--nu", 0.1, "--model", tmp_path / "m.ks")
+    assert "threshold" in result.stdout
+    assert ks.load(tmp_path / "m.ks").nu == 0.1
+    assert "threshold" in call("info", tmp_path / "m.ks").stdout
+    assert "has no classes" in call("predict", tmp_path / "m.ks", path, "--proba", code=1).stderr
+
+
+def test_baselines_are_what_they_say():
+    y = RANDOM.choice(["p", "q", "r"], 50, p=[0.5, 0.3, 0.2])
+    found = Baselines()
+    for start in range(0, 50, 7):
+        found.look(y[start : start + 7], are_labels=True)
+        found = Baselines(**json.loads(json.dumps(found.__dict__)))
+    constant = [max(dict.fromkeys(y[:i]), key=list(y[:i]).count) for i in range(1, 50)]
+    wrong = 1 + sum(a != b for a, b in zip(constant, y[1:], strict=True))
+    assert found.means() == pytest.approx((wrong / 50, (1 + (y[1:] != y[:-1]).sum()) / 50))
+    numbers = RANDOM.normal(size=50)
+    found = Baselines()
+    found.look(numbers, are_labels=False)
+    means = np.array([0.0, *(numbers[:i].mean() for i in range(1, 50))])
+    assert found.means() == pytest.approx(
+        (((numbers - means) ** 2).mean(), ((numbers - [0.0, *numbers[:-1]]) ** 2).mean())
+    )
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_a_run_of_an_earlier_version_goes_on_as_it_began(path, tmp_path):
+    first, second = open_source(str(path), "label", 40)
+    encoder = Encoder.from_block(first, fill_missing=True)
+    model = ks.make("svmd", "classifier", kernel="rbf", budget=512)
+    X = encoder.encode(first)[0]
+    ks.prequential(model, X, np.array(first.target), declare_classes=False)
+    run = {
+        "source": str(path), "target": "label", "task": "classify", "algorithm": "svmd",
+        "block_rows": 40, "hashed": False, "scale": True, "fill_missing": True,
+        "params": {"kernel": "'rbf'", "budget": "512"},
+    }  # fmt: skip
+    progress = {"n_rows": 40, "n_learned": 40, "error": 9.0}
+    extra = {"run": run, "task": "classify", "target": "label", "encoder": encoder.to_json()}
+    ks.Checkpointer(tmp_path / "folder").save(model, 40, {**extra, "progress": progress})
+    arguments = ("run", path, "--target", "label", "--block", 40, "--missing", "mean")
+    arguments += ("--checkpoint", tmp_path / "folder", "--model", tmp_path / "m.ks")
+    result = call(*arguments)
+    assert "80 rows, 80 learned" in result.stdout
+    assert "to compare" not in result.stdout  # nobody looked at the first rows
+    encoder.settle(second)
+    model.partial_fit(encoder.encode(second)[0], np.array(second.target))
+    found = ks.load(tmp_path / "m.ks")
+    np.testing.assert_array_equal(found.dual_coef_, model.dual_coef_)
+    assert "80 rows" in call(*arguments).stdout  # and is resumed again
+    call("predict", tmp_path / "m.ks", path)
+    other = call(*arguments, "--algorithm", "norma", code=1)
+    assert "a checkpoint of another run" in other.stderr
+
+
+def test_what_the_encoder_makes_of_columns(path):
+    block = next(open_source(str(path), "label", 40))
+    encoder = TableEncoder.from_block(block)
+    assert [c.kind for c in encoder.columns.columns] == ["date", "number", "category"]
+    X, problems = encoder.encode(block)
+    assert not problems
+    assert np.isnan(X[5:10, 7]).all()
+    np.testing.assert_allclose(X[:5, 7], FRAME["a"][:5])
+    again = encoder_from_json(json.loads(json.dumps(encoder.to_json())))
+    np.testing.assert_array_equal(again.encode(block)[0], X)
+    block.rows[3][0], block.rows[4][1], block.rows[6][2] = "soon", "few", "elsewhere"
+    X, problems = encoder.encode(block)
+    assert problems == {
+        3: "when is 'soon', which is not a date",
+        4: "a is 'few', which is not a number",
+    }
+    assert X[6, -1] == 1.0
+    assert encoder.unlisted() == {"city": 1}
+    strict = TableEncoder.from_block(block, skips_missing=True)
+    assert strict.encode(block)[1][5] == "a is missing"
+    many = next(open_source(str(path), "label", 40))
+    for i, row in enumerate(many.rows * 2):
+        row[2] = f"city {i}"
+    many.rows = [[*row[:2], f"city {i}"] for i, row in enumerate(many.rows * 2)]
+    assert TableEncoder.from_block(many).columns.columns[2].width == 32
+    assert TableEncoder.from_block(block, hashed=True).columns.columns[2].width == 32
+    block.columns = ["x"]
+    with pytest.raises(SourceError, match="the model was made with when, a, city"):
+        encoder.encode(block)
+
+
+ARFF = """% a comment
+@relation weather
+@attribute 'my age' numeric
+@ATTRIBUTE city {x, 'y y', z}
+@attribute class {yes, no}
+
+@data
+1.5,x,yes
+?,'y y',no
+% another comment
+2, z, yes
+{0 3, 2 no}
+3,'it\\'s',no
+"""
+
+
+def test_arff(tmp_path):
+    (tmp_path / "t.arff").write_text(ARFF)
+    block = next(open_source(str(tmp_path / "t.arff"), "class", 10))
+    assert block.columns == ["my age", "city"]
+    assert block.rows == [["1.5", "x"], ["?", "y y"], ["2", "z"], ["", ""], ["3", "it's"]]
+    assert block.target == ["yes", "no", "yes", "", "no"]
+    assert block.places[2] == "line 11"
+    assert "LIBSVM" in block.broken[3]
+    X, problems = TableEncoder.from_block(block).encode(block)
+    assert list(problems) == [3]
+    assert np.isnan(X[1, 0])
+    for text, problem in (("1,2\n", "no @data"), ("@attribute x\n@data\n", "has no type")):
+        (tmp_path / "t.arff").write_text(text)
+        with pytest.raises(SourceError, match=problem):
+            next(open_source(str(tmp_path / "t.arff"), None, 10))
+
+
+def test_help_lists_presets_and_losses():
+    assert commands.PRESETS.split(", ") == ks.presets.names()
+    by_task = [
+        ", ".join(losses.names(task)) for task in ("classification", "regression", "novelty")
+    ]
+    assert "; ".join(by_task) == commands.LOSSES
+    shown = " ".join(call("run", "--help").stdout.split())
+    assert "averaged-perceptron" in shown
+    assert "epsilon_insensitive" in shown
