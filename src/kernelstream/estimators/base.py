@@ -119,13 +119,18 @@ class StreamEstimator(Intake, BaseEstimator):
                 if sifted is not None:
                     X, y, sample_weight = sifted.sound()
                 before, machine = dict(self.__dict__), None
+                trails: list[Trail] = []
                 try:
                     rows = self._checked(X, y, classes, sample_weight)
                     if self._learned is None:
                         machine = self.new_machine(rows, whole_data=False).as_draft()
                     else:
                         self._look_before(self._learned, rows)
-                        machine = self._learned.machine.changeable()
+                        machine = self._learned.machine
+                        alone = rows.are_one() and not keep_scores
+                        if alone and _learns_in_place(machine, rows.X, rows.y[0]):
+                            break
+                        machine = machine.changeable()
                     with machine.gate.for_writing():
                         machine.begin()
                         trails = machine.learn(
@@ -156,11 +161,8 @@ class StreamEstimator(Intake, BaseEstimator):
     def _learn_row(self, x: Any, y: float) -> None:
         """Learn one row, all or nothing."""
         machine, row = self.machine_, self._row(x)
-        if machine.learns_in_one_call():
-            with machine.gate.lock:  # for which new readers wait, as long as one row takes
-                if not machine.gate.readers:
-                    machine.learn_row(row, y)
-                    return
+        if _learns_in_place(machine, row, y):
+            return
         learned, machine = self._known(), machine.changeable()
         with machine.gate.for_writing():
             try:
@@ -416,3 +418,13 @@ def _of_table(learned: Learned) -> Columns:
             "unlisted_ is known of models that learn from tables with columns of categories."
         )
     return learned.columns
+
+
+def _learns_in_place(machine: Learner, row: Any, y: float) -> bool:
+    """Learn a row if it takes a single call of compiled code, and nobody reads; whether so."""
+    if machine.learns_in_one_call():
+        with machine.gate.lock:  # for which new readers wait, as long as one row takes
+            if not machine.gate.readers:
+                machine.learn_row(row, y)
+                return True
+    return False

@@ -49,6 +49,17 @@ class Rows(NamedTuple):
     columns: Columns | None = None
     means: Means | None = None
 
+    def are_one(self) -> bool:
+        """Whether this is a single row of weight one, after which only the machine is another."""
+        return (
+            self.X.shape[0] == 1
+            and self.weight[0] == 1.0
+            and not self.new_outputs
+            and self.class_counts is None
+            and self.columns is None
+            and self.means is None
+        )
+
     def learned_by(self, machine: Any) -> Learned:
         """What is known once a machine has learned these rows."""
         return Learned(machine, self.labels, self.class_counts, self.columns, self.means)

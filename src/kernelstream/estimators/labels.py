@@ -27,6 +27,9 @@ _LONGEST_NUMBER = 1024  # bits
 _MANY_CLASSES, _SHARE_OF_ROWS = 256, 0.9  # from here on labels look like ids
 
 
+_FEW = 256  # rows, up to which it is faster to look labels up one by one than to sort them
+
+
 class Labels:
     """A growing list of class names, in the order of the model's outputs.
 
@@ -133,10 +136,10 @@ class Labels:
 
     def including(self, y: np.ndarray) -> tuple["Labels", np.ndarray, list[int]]:
         """Labels extended by the new ones in y, y as numbers, and the rows where new ones begin."""
-        if len(y) == 1:  # most of the time of such a block would be spent below
-            code = self.code(y.tolist()[0])
-            if code is not None:
-                return self, np.array([code]), []
+        if len(y) <= _FEW:  # most of the time of such a block would be spent below
+            known = [self.code(name) for name in y.tolist()]
+            if None not in known:
+                return self, np.array(known, dtype=float), []
         names, first, inverse = np.unique(y, return_index=True, return_inverse=True)
         position = np.array([self.index.get(name, -1) for name in names.tolist()], dtype=np.int64)
         new = np.flatnonzero(position < 0)

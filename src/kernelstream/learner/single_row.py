@@ -92,12 +92,13 @@ class RowPath:
         return out[0, 0] if self._score(*self._scored(X, column, out)) else None
 
     def _renew_tile(self, n: int) -> None:
+        if self.writer is None:
+            self.writer = self.store.writer(self.X, self.x, None)
         k = self.memory[: n + 1].reshape(-1, 1)
+        # the last to be set: an interrupt may come before
         self.tile = Tile(
             k, n, self.raw, self.y, self.weight, self.state.gram, self.changes, NOTHING_PENDING
         )
-        if self.writer is None:
-            self.writer = self.store.writer(self.X, self.x, None)
 
     def _given(self) -> tuple[Any, ...]:
         return (
