@@ -314,9 +314,12 @@ def _is_of_package(thing: Any) -> bool:
 
 
 def _say_that_it_compiles() -> None:
-    again = "The result is kept" if _FOLDER is not None else "No folder can be written to keep it"
+    if _FOLDER is None:
+        again = "No folder can be written to keep the result."
+    else:
+        again = "The result is kept; `kernelstream warmup` compiles the Auto estimators beforehand."
     _logger.warning(
-        "kernelstream compiles this combination of parts, which takes some seconds. %s.", again
+        "kernelstream compiles this combination of parts, which takes some seconds. %s", again
     )
 
 

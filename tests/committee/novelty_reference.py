@@ -1,9 +1,9 @@
 """`AutoDetector`, one row at a time in plain NumPy: slow, and as its documentation says it."""
 
-import itertools
 import math
 
 import numpy as np
+from scipy.stats import norm
 
 K = 15
 
@@ -58,11 +58,10 @@ class Reference:
         self.full = n_features <= 64
         self.size = min(512, max(256, 16384 // n_features))
         self.rows, self.row_weights = np.zeros((0, n_features)), np.zeros(0)  # as counted
-        self.histograms = [[] for _ in range(n_features)]  # pairs of a centre and a mass
         self.reservoir = np.zeros((0, n_features))
         self.n_offered, self.renewal = 0, 1
         self.members, self.mixed = Moments(), Moments()
-        self.threshold, self.count = 0.0, 0.0
+        self.threshold, self.count = 1.3 * norm.ppf(nu), 0.0
 
     # --- scaling ---
 
@@ -125,22 +124,10 @@ class Reference:
         place = np.clip(place, 0, 31).astype(int)
         return np.where((values < self.low) | (values > self.high), 32, place)
 
-    def tail(self, j, x):
-        mean, scale, _ = self.frozen
-        total = self.row_weights.sum()
-        below = above = 0.0
-        for centre, mass in self.histograms[j]:
-            a = np.clip(2 * (centre - mean[j]) * scale[j], -300, 300)
-            b = np.clip(2 * (mean[j] - x) * scale[j], -300, 300)
-            below += mass / (1 + math.exp(a) * math.exp(b))
-            above += mass / (1 + math.exp(-a) * math.exp(-b))
-        return max(-math.log(2 * min(below, above) / total), 0.0)
-
     def say(self, x):
         z = self.z(x)
         mahalanobis = math.log(z @ self.Ci @ z / self.d + 0.1)
-        T = np.array([self.tail(j, x[j]) for j in range(self.d)])
-        tails = math.log((T**4).sum() ** 0.25 + 0.1)
+        z_score = math.log(np.mean(z**2) + 0.1)
         scaled = self.scale(x)
         white = self.white(scaled)
         near, own = local(self.scaled, self.reach, scaled)
@@ -149,8 +136,8 @@ class Reference:
         n = len(self.reservoir)
         counts = (self.bins == bins).sum(axis=0) * (bins < 32)
         rare = -np.mean(np.log((counts + 0.5) / (n + 16)))
-        said = [mahalanobis, tails, near, rare, white_near]
-        return np.array(said if self.full else said[:4]), own, white_own
+        said = [z_score, near, rare, mahalanobis, white_near]
+        return np.array(said if self.full else said[:3]), own, white_own
 
     # --- learning ---
 
@@ -161,6 +148,8 @@ class Reference:
         if t:
             said, *own = self.say(x)
             standardised = self.members.standardised(said)
+            standardised[1:] *= t / (t + 150)
+            standardised *= 2 * (t + 150) / (2 * t + 150)
             score = -np.sort(standardised)[-2:].mean()
         if weight == 0.0:
             return score, threshold
@@ -168,27 +157,16 @@ class Reference:
             let_in = t + 1 < 33 or self.mixed.standardised(score) >= -1.5
             self.members.add(said, weight)
             self.mixed.add(score, weight)
-            step = max(0.02, min(0.5, 0.5 / (self.nu * (1 + self.count))))
+            step = min(0.5, max(0.001, 0.5 / (1 + self.count)) / self.nu)
             self.threshold += step * (self.nu - (score < self.threshold))
             self.count += weight
         self.rows = np.vstack([self.rows, self.counted(x)])
         self.row_weights = np.append(self.row_weights, weight)
-        for j in range(self.d):
-            self.add_to_histogram(j, x[j], weight)
         if let_in:
             self.offer(x, *own)
         if t + 1 == self.renewal:
             self.renew()
         return score, threshold
-
-    def add_to_histogram(self, j, x, weight):
-        h = sorted([*self.histograms[j], (x, weight)], key=lambda pair: pair[0])
-        if len(h) > 32:
-            gaps = [b[0] - a[0] for a, b in itertools.pairwise(h)]
-            i = int(np.argmin(gaps))
-            (a, m), (b, n) = h[i : i + 2]
-            h[i : i + 2] = [((m * a + n * b) / (m + n), m + n)]
-        self.histograms[j] = h
 
     def offer(self, x, own, white_own):
         self.n_offered += 1

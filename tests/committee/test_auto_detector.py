@@ -130,7 +130,7 @@ def test_files_pickles_and_checkpoints(tmp_path):
 def test_a_file_that_makes_no_sense_is_refused():
     model = ks.AutoDetector().partial_fit(X)
     for name, place, value in [
-        ("chosen", (3, 1), 5), ("bin", (0, 7), 33), ("n_points", 0, 513), ("mass", (0, 0), -1.0),
+        ("chosen", (3, 1), 5), ("bin", (0, 7), 33), ("n_points", 0, 513), ("reach", (0,), -1.0),
         ("n_rows", 0, 0), ("white", (1, 1), np.nan), ("renewal", 0, 3),
     ]:  # fmt: skip
         machine = model.machine_.copy()
@@ -172,6 +172,13 @@ STATIONARY = {
     "skewed": lambda random: np.exp(random.normal(size=(4000, 5))),
     "wide": lambda random: random.normal(size=(2000, 70)),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["normal", "clusters", "skewed", "wide"])
+def test_few_alarms_where_few_are_wanted(name):
+    rows = STATIONARY[name](np.random.default_rng(6))
+    alarms = ks.prequential(ks.AutoDetector(nu=0.01), rows).errors
+    assert 0.01 / 1.5 < alarms.mean() < 1.5 * 0.01
 
 
 @pytest.mark.parametrize("name", list(STATIONARY))

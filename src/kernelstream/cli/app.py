@@ -426,4 +426,34 @@ def benchmark(
         work.benchmark(chosen, names, out, quick, Console())
 
 
+@app.command()
+def warmup(
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes at a time; by default one per core.")
+    ] = None,
+) -> None:
+    """Compile the Auto estimators now, on all cores, so that their first call starts at once.
+
+    The result is kept on disk, for this version of the library and this user.
+    """
+    import time
+
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from kernelstream.cli.warmup import be_quiet, warm_up
+
+    be_quiet()
+    begin = time.perf_counter()
+    with _errors_as_messages(), Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("compiling", total=None)
+        warm_up(
+            jobs,
+            lambda text, done, total: bar.update(
+                task, description=text, completed=done, total=total
+            ),
+        )
+    typer.echo(f"Compiled and kept in {time.perf_counter() - begin:.0f} s.")
+
+
 register_serve(app, _errors_as_messages)

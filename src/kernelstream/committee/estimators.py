@@ -42,7 +42,7 @@ class CommitteeEstimator(StreamEstimator):
     readable = {  # noqa: RUF012 (never changed)
         **StreamEstimator.readable,
         "weights_": lambda model, learned: dict(
-            zip(model.member_names(), learned.machine.weights.tolist(), strict=True)
+            zip(learned.machine.names, learned.machine.weights.tolist(), strict=True)
         ),
     }
 
@@ -97,12 +97,6 @@ class CommitteeEstimator(StreamEstimator):
                 member.model.set_params(device=device)
         return members
 
-    def member_names(self) -> list[str]:
-        """The names of the members."""
-        machine = self.machine_
-        chosen = self.chosen(machine.n_first_features, machine.is_sparse)
-        return [member.name for member in chosen]
-
     def chosen_mixing(self) -> Mixing:
         """The mixing part."""
         if self.mixing is None:
@@ -126,8 +120,8 @@ class CommitteeEstimator(StreamEstimator):
         return self._committee(machines, members)
 
     def _committee(self, machines: list[Machine], members: list[Member]) -> CommitteeMachine:
-        factors = [member.factor for member in members]
-        return CommitteeMachine(machines, self.chosen_mixing(), factors, self.n_threads())
+        names, _, factors = zip(*members, strict=True)
+        return CommitteeMachine(machines, self.chosen_mixing(), factors, self.n_threads(), names)
 
     def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """What a file's header says of the members."""

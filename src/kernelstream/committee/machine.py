@@ -34,13 +34,16 @@ class CommitteeMachine(Learner):
         squares on labels are small. None: one.
     n_threads : int, default=1
         How many members learn at the same time. It changes the speed, not the result.
+    names : sequence of str, default=None
+        What the members are called; None: by their numbers.
     """
 
     def __init__(
         self, members: Sequence[Machine], mixing: Mixing, factors: Sequence[float] | None = None,
-        n_threads: int = 1,
+        n_threads: int = 1, names: Sequence[str] | None = None,
     ):  # fmt: skip
         self.members = list(members)
+        self.names = [str(i) for i in range(len(members))] if names is None else list(names)
         self.n_first_features = self.members[0].n_features  # by which the members were chosen
         self.factors = np.ones(len(self.members)) if factors is None else np.array(factors, float)
         self.mixing = mixing

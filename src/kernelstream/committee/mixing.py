@@ -6,6 +6,7 @@ third of the same kind mixes the two: drifting streams need the first, stationar
 """
 
 import math
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ __all__ = [
     "Mixing",
     "NewtonStacking",
     "RidgeStacking",
+    "first_threshold",
     "learn_highest",
     "mix_highest",
 ]
@@ -517,15 +519,27 @@ class HighestState(NamedTuple):
     threshold: Any  # (1,): of the mixed score; below it a row is an alarm
 
 
+def first_threshold(nu: float) -> float:
+    """Where the threshold begins: about where scores that are standardised have their quantile nu.
+
+    (Measured: 1.3 times that of the normal distribution.) From zero it would take too many alarms
+    to get there.
+    """
+    return 1.3 * NormalDist().inv_cdf(nu)
+
+
 @helper
-def mix_highest(state, n_highest, said, lowest):
-    """The mean of the lowest standardised scores: low means unlike the rows so far."""
+def mix_highest(state, n_highest, said, trust, lowest):
+    """The mean of the lowest standardised scores, each times the trust in its member.
+
+    Low means unlike the rows so far.
+    """
     n, count = said.shape[0], state.count[0]
     for e in range(n_highest):
         lowest[e] = math.inf
     for e in range(n):
         sd = math.sqrt(state.square[e] / count) if count > 0.0 else 0.0
-        z = (said[e] - state.mean[e]) / sd if sd > 0.0 else 0.0
+        z = trust[e] * (said[e] - state.mean[e]) / sd if sd > 0.0 else 0.0
         for place in range(n_highest):  # kept in order
             if z < lowest[place]:
                 lowest[place], z = z, lowest[place]
@@ -540,8 +554,8 @@ def learn_highest(state, nu, rate, said, mixed, weight):
     """Learn what the members said of a row, and whether it was an alarm."""
     # The threshold follows the quantile nu of the mixed scores, by the steps of Robbins and Monro:
     # 1 / (n f), where the density f there is about 2 nu. Weights do not matter, since nu is a share
-    # of the rows.
-    step = max(rate, min(0.5, 0.5 / (nu * (1.0 + state.count[0]))))
+    # of the rows. It goes on to follow scores that change, at a speed that does not depend on nu.
+    step = min(0.5, max(0.05 * rate, 0.5 / (1.0 + state.count[0])) / nu)
     alarm = mixed < state.threshold[0]
     state.threshold[0] += step * (nu - (1.0 if alarm else 0.0))
     state.count[0] += weight
@@ -552,10 +566,10 @@ def learn_highest(state, nu, rate, said, mixed, weight):
 
 
 @compiled
-def _mix_novelty(state, n_highest, nu, rate, scores, weight, learns, lowest, out, loss):
+def _mix_novelty(state, n_highest, nu, rate, scores, weight, learns, trust, lowest, out, loss):
     for i in range(scores.shape[1]):
         said = scores[:, i, 0]
-        mixed = mix_highest(state, n_highest, said, lowest)
+        mixed = mix_highest(state, n_highest, said, trust, lowest)
         out[i, 0] = mixed
         if not learns:
             continue
@@ -577,7 +591,8 @@ class HighestMean(Mixing):
     nu : float, default=0.05
         The share of rows that are alarms.
     rate : float, default=0.02
-        How fast the threshold follows in the long run, in standard deviations; at first, faster.
+        How fast the threshold follows in the long run: the standard deviations by which an alarm
+        lowers it where nu is 0.05, and more where alarms are rarer. At first it is faster.
 
     Examples
     --------
@@ -600,14 +615,15 @@ class HighestMean(Mixing):
         number("n_highest", self.n_highest, at_least=1)
 
     def new_state(self, n_members: int) -> HighestState:
-        return HighestState(np.zeros(n_members), np.zeros(n_members), np.zeros(1), np.zeros(1))
+        first = np.array([first_threshold(self.nu)])
+        return HighestState(np.zeros(n_members), np.zeros(n_members), np.zeros(1), first)
 
     def _run(self, state: Any, scores: Any, weight: Any, learns: bool) -> Any:
         out, loss = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])
         n = min(int(self.n_highest), len(scores))
         _mix_novelty(
-            state, n, float(self.nu), float(self.rate), scores, weight, learns, np.zeros(n), out,
-            loss,
+            state, n, float(self.nu), float(self.rate), scores, weight, learns,
+            np.ones(len(scores)), np.zeros(n), out, loss,
         )  # fmt: skip
         return out, loss
 

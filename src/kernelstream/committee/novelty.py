@@ -3,20 +3,22 @@
 Each member answers a logarithm that is high for rows unlike the earlier ones; the two that say so
 most clearly count (`HighestMean`). The members are
 
-1. Mahalanobis' distance, from the running means, standard deviations and correlations;
-2. tails: how far out each feature is by itself, from a smoothed histogram of its values;
-3. local: the distance to the 15th neighbour in a sample of the rows (the *reservoir*), relative to
+1. the z-score: how far out the features are, from their running means and standard deviations;
+2. local: the distance to the 15th neighbour in a sample of the rows (the *reservoir*), relative to
    what the neighbours themselves have;
-4. projections: how rare the row is in the histograms of 64 random directions;
+3. projections: how rare the row is in the histograms of 64 random directions;
+4. Mahalanobis' distance, which is the first one where features go together;
 5. local, after the features have been made uncorrelated.
+
+All but the first need many rows, and count less while there are few.
 
 Scales and whitening, which all that concerns the reservoir depends on, are frozen and renewed when
 the number of rows has grown by a fifth: at fixed row numbers, so that it does not matter how a
 stream is cut into blocks. A row that looks new does not enter the reservoir (the *gate*): otherwise
 the local members would soon take what is new for ordinary.
 
-Beyond 64 features correlations are taken to be zero. Then there is no fifth member, which would be
-the third one again.
+Beyond 64 features correlations are taken to be zero. Then there are no fourth and fifth member,
+which would be the first two again.
 """
 
 import math
@@ -35,15 +37,14 @@ N_HIGHEST = 2
 MOST_CORRELATED = 64  # features: beyond, the covariance is diagonal
 _NEIGHBOURS = 15
 _N_BINS = 32
-_N_CENTROIDS = 32
 _N_PROJECTIONS = 64
+_FEW_ROWS = 150.0  # so many make a member that needs many rows count half
 _GATED_FROM = 33
 _GATED_BELOW = 1.5
 _GROWTH = 1.2  # of the number of rows between two renewals
 _TRUSTED_ROWS = 20
 _OUTLIER = 10.0  # standard deviations: what statistics see of a value, once they can be trusted
 _CONSTANT = 1e-12  # standard deviations below this part of the mean are rounding errors
-_STEEPEST = 300.0  # exponents stay within: the product of two powers is still a number
 
 
 class NoveltyState(NamedTuple):
@@ -59,12 +60,8 @@ class NoveltyState(NamedTuple):
     frozen_mean: Any  # (features,): as they were at the last renewal
     frozen_scale: Any  # (features,): one over the standard deviation, or zero
     limit: Any  # of what is scaled by them
-    spread: Any  # of the diagonal covariance: 1 / (1.01 + d/t)
     precision: Any  # (correlated, correlated): R with R^T R = (C + (0.01 + d/t) I)^-1, triangular
     whitening: Any  # (correlated, correlated): L = chol(C + (0.1 + d/t) I)^-1
-    centre: Any  # (features, centroids): of the histogram of each feature, in order
-    mass: Any  # (features, centroids)
-    power: Any  # (features, centroids): exp(2 (centre - frozen mean) / sd)
     n_points: Any  # rows in the reservoir
     n_offered: Any  # rows that could have entered it
     raw: Any  # (features, points): the reservoir
@@ -95,6 +92,7 @@ class NoveltyWork(NamedTuple):
     who: Any  # (neighbours,)
     bin: Any  # (projections,)
     said: Any  # (members,)
+    trust: Any  # (members,): what their standardised scores are multiplied with
     lowest: Any  # (2,)
     factor: Any  # (correlated, correlated)
     own: Any  # (2,): the row's own distances to the 15th neighbour
@@ -106,9 +104,8 @@ def sizes_of(n_features: int) -> dict[str, int]:
     return {
         "features": n_features,
         "correlated": n_features if is_full else 0,
-        "members": 5 if is_full else 4,
+        "members": 5 if is_full else 3,
         "points": min(512, max(256, 16384 // n_features)),
-        "centroids": _N_CENTROIDS,
         "projections": _N_PROJECTIONS,
         "terms": math.ceil(math.sqrt(n_features)),
         "bins": _N_BINS,
@@ -119,8 +116,7 @@ def sizes_of(n_features: int) -> dict[str, int]:
 def declared() -> NoveltyState:
     """The state's declaration."""
     features, square = ("features",), ("correlated", "correlated")
-    histogram, sample = ("features", "centroids"), ("features", "points")
-    terms = ("projections", "terms")
+    sample, terms = ("features", "points"), ("projections", "terms")
     return NoveltyState(
         seed=Field((), 0, int),
         n_rows=Field((), 0, int),
@@ -132,12 +128,8 @@ def declared() -> NoveltyState:
         frozen_mean=Field(features, 0.0),
         frozen_scale=Field(features, 0.0, least=0.0),
         limit=Field((), 0.0, least=0.0),
-        spread=Field((), 0.0, least=0.0),
         precision=Field(square, 0.0),
         whitening=Field(square, 0.0),
-        centre=Field(histogram, 0.0),
-        mass=Field(histogram, 0.0, least=0.0),
-        power=Field(histogram, 0.0, least=0.0),
         n_points=Field((), 0, int, below="points_and_one"),
         n_offered=Field((), 0, int),
         raw=Field(sample, 0.0),
@@ -175,6 +167,7 @@ def new_work(sizes: dict[str, int]) -> NoveltyWork:
         who=np.zeros(_NEIGHBOURS, np.int64),
         bin=np.zeros(_N_PROJECTIONS, np.int64),
         said=np.zeros(sizes["members"]),
+        trust=np.ones(sizes["members"]),
         lowest=np.zeros(N_HIGHEST),
         factor=np.zeros((correlated, correlated)),
         own=np.zeros(2),
@@ -243,37 +236,18 @@ def _scale(state, x, work):
 
 
 @helper
-def _mahalanobis(state, work):
-    """``log(z^T (C + (0.01 + d/t) I)^-1 z / d + 0.1)``."""
-    n, length2 = work.z.shape[0], 0.0
-    if work.white.shape[0] > 0:
-        length2 = _multiply(state.precision, work.z, work.white)
-    else:
-        for j in range(n):
-            length2 += work.z[j] * work.z[j]
-        length2 *= state.spread[0]
-    return math.log(length2 / n + 0.1)
+def _far_out(length2, n_features):
+    """The logarithm of a squared distance per feature."""
+    return math.log(length2 / n_features + 0.1)
 
 
 @partial(compiled, any_order=True)
-def _tails(x, mean, scale, mass, power, n_centroids, total):
-    """``sum_j T_j^4`` with T = -log(2 min(F, 1 - F)), F the smoothed share of smaller values.
-
-    Every centroid is a logistic distribution of half a standard deviation:
-    ``1 / (1 + exp(2 (c - x) / sd))``, of which exp(2 c / sd) is kept.
-    """
-    result = 0.0
-    for j in range(x.shape[0]):
-        own = math.exp(_clipped(2.0 * (mean[j] - x[j]) * scale[j], _STEEPEST))
-        below, above = 0.0, 0.0
-        for c in range(n_centroids):
-            odds = power[j, c] * own
-            part = mass[j, c] / (1.0 + odds)
-            below += part
-            above += part * odds
-        tail = max(-math.log(2.0 * min(below, above) / total), 0.0)
-        result += tail * tail * tail * tail
-    return result
+def _length2(z):
+    """The sum of squares."""
+    total = 0.0
+    for j in range(z.shape[0]):
+        total += z[j] * z[j]
+    return total
 
 
 @compiled
@@ -350,29 +324,30 @@ def _projections(chosen, weight, low, width, count, n_points, x, out):
 @helper
 def _say(state, x, work):
     """Write what each member says of a row: low means unlike the rows so far, as elsewhere."""
-    n_points = state.n_points[0]
+    n, n_points = x.shape[0], state.n_points[0]
     _scale(state, x, work)
-    work.said[0] = -_mahalanobis(state, work)
-    tails = _tails(
-        x, state.frozen_mean, state.frozen_scale, state.mass, state.power,
-        min(state.n_rows[0], _N_CENTROIDS), state.total[0],
-    )  # fmt: skip
-    work.said[1] = -math.log(math.sqrt(math.sqrt(tails)) + 0.1)
+    work.said[0] = -_far_out(_length2(work.z), n)
     local, work.own[0] = _local(
         state.scaled, n_points, state.reach, work.scaled, work.distance, work
     )
-    work.said[2] = -local
+    work.said[1] = -local
     seen = work.scaled
     if work.white.shape[0] > 0:
+        work.said[3] = -_far_out(_multiply(state.precision, work.z, work.white), n)
         _multiply(state.whitening, work.scaled, work.white)
         seen = work.white
         local, work.own[1] = _local(
             state.white, n_points, state.white_reach, work.white, work.white_distance, work
         )
         work.said[4] = -local
-    work.said[3] = -_projections(
+    work.said[2] = -_projections(
         state.chosen, state.weight, state.low, state.width, state.count, n_points, seen, work.bin
     )
+    # one and w, with the mean one, so that scores have the same size from the beginning
+    w = state.n_rows[0] / (state.n_rows[0] + _FEW_ROWS)
+    work.trust[0] = 2.0 / (1.0 + w)
+    for e in range(1, work.trust.shape[0]):
+        work.trust[e] = 2.0 * w / (1.0 + w)
 
 
 # --- learning -------------------------------------------------------------------------------------
@@ -412,55 +387,6 @@ def _count(x, weight, n_rows, total, mean, square, products, away):
         factor = share * total * away[i]
         for j in range(i):
             products[i, j] += factor * away[j]
-
-
-@helper
-def _power(centre, mean, scale):
-    return math.exp(_clipped(2.0 * (centre - mean) * scale, _STEEPEST))
-
-
-@helper
-def _place(centre, mass, power, n, x, weight):
-    """Put a value among n centroids in order, of which there is room for one more."""
-    place = n
-    own = power[n]
-    while place > 0 and centre[place - 1] > x:
-        centre[place], mass[place] = centre[place - 1], mass[place - 1]
-        power[place] = power[place - 1]
-        place -= 1
-    centre[place], mass[place], power[place] = x, weight, own
-
-
-@compiled
-def _add_to_histograms(x, weight, mean, scale, centre, mass, power, n):
-    """A value becomes a centroid of its feature, or the closest pair becomes one to make room."""
-    last = centre.shape[1] - 1
-    for j in range(x.shape[0]):
-        own = _power(x[j], mean[j], scale[j])
-        if n <= last:
-            power[j, n] = own
-            _place(centre[j], mass[j], power[j], n, x[j], weight)
-            continue
-        closest, pair, nearest, neighbour = math.inf, 0, math.inf, 0
-        for c in range(last + 1):
-            gap = abs(centre[j, c] - x[j])
-            if gap < nearest:
-                nearest, neighbour = gap, c
-            if c < last and centre[j, c + 1] - centre[j, c] < closest:
-                closest, pair = centre[j, c + 1] - centre[j, c], c
-        if nearest <= closest:
-            into, value, added = neighbour, x[j], weight
-        else:
-            into, value, added = pair, centre[j, pair + 1], mass[j, pair + 1]
-        mass[j, into] += added
-        centre[j, into] += added / mass[j, into] * (value - centre[j, into])
-        power[j, into] = _power(centre[j, into], mean[j], scale[j])
-        if nearest > closest:
-            for c in range(pair + 1, last):
-                centre[j, c], mass[j, c] = centre[j, c + 1], mass[j, c + 1]
-                power[j, c] = power[j, c + 1]
-            power[j, last] = own
-            _place(centre[j], mass[j], power[j], last, x[j], weight)
 
 
 @helper
@@ -559,13 +485,10 @@ def _renew(state, work):
         is_constant = sd <= _CONSTANT * abs(state.mean[j])
         state.frozen_mean[j] = state.mean[j]
         state.frozen_scale[j] = 0.0 if is_constant else 1.0 / sd
-        for c in range(min(n_rows, _N_CENTROIDS)):
-            state.power[j, c] = _power(state.centre[j, c], state.mean[j], state.frozen_scale[j])
         for s in range(n_points):
             away = (state.raw[j, s] - state.mean[j]) * state.frozen_scale[j]
             state.scaled[j, s] = _clipped(away, state.limit[0])
     few = n_features / n_rows
-    state.spread[0] = 1.0 / (1.01 + few)
     _reaches(state.scaled, n_points, work.scaled, work.distance, work.near, work.who, state.reach)
     seen, row = state.scaled, work.scaled
     if work.white.shape[0] > 0:
@@ -600,7 +523,7 @@ def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin
         margin[i] = state.members.threshold[0]
         if state.n_rows[0] > 0:
             _say(state, x, work)
-            mixed = mix_highest(state.members, N_HIGHEST, work.said, work.lowest)
+            mixed = mix_highest(state.members, N_HIGHEST, work.said, work.trust, work.lowest)
         scores[i, 0] = mixed
         for e in range(work.said.shape[0]):
             said[i, e] = work.said[e] if state.n_rows[0] > 0 else 0.0
@@ -614,10 +537,6 @@ def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin
         _count(
             x, weight[i], state.n_rows[0], state.total[0], state.mean, state.square,
             state.products, work.z,
-        )  # fmt: skip
-        _add_to_histograms(
-            x, weight[i], state.frozen_mean, state.frozen_scale, state.centre, state.mass,
-            state.power, min(state.n_rows[0], _N_CENTROIDS),
         )  # fmt: skip
         if is_let_in:
             _enter(state, x, work, changes)

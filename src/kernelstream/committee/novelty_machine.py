@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelstream.committee.mixing import first_threshold
 from kernelstream.committee.novelty import declared, new_work, scan, sizes_of
 from kernelstream.compiled import as_argument, entry_point
 from kernelstream.learner.gate import Gate
@@ -18,7 +19,7 @@ from kernelstream.learner.undo import Undo
 
 __all__ = ["NoveltyMachine", "Scanned"]
 
-_RATE = 0.02  # how fast the threshold follows in the long run, in standard deviations
+_RATE = 0.02  # how fast the threshold follows in the long run, see `HighestMean`
 
 
 class Scanned(NamedTuple):
@@ -57,6 +58,7 @@ class NoveltyMachine(Learner):
         self._undo: Undo | None = Undo()
         self._entry: Any = None
         self.state.seed[0] = seed
+        self.state.members.threshold[0] = first_threshold(nu)
         random = np.random.default_rng(seed)
         for chosen in self.state.chosen:
             chosen[:] = random.choice(n_features, len(chosen), replace=False)
