@@ -101,6 +101,28 @@ def loop_rows_a_second(preset, budget, n_before=60, n_timed=3):
     return N_IN_LOOP / seconds(lambda block=b: learn(*block) for b in timed)
 
 
+def keyed_ratios(preset="svmd", n_before=40, n_timed=9):
+    """Rows a second by key over those of a fleet: by kind of key, rows in order and shuffled."""
+    options = {"classes": [0, 1], "budget": BUDGET}
+    numbers = np.random.default_rng(1).permutation(N_MODELS) * 7 + 3
+    keys = {"integers": numbers, "strings": np.array([f"sensor-{i:09d}" for i in numbers])}
+    fleet = ks.Fleet(preset, "classifier", N_MODELS, N_FEATURES, **options)
+    keyed = {kind: ks.KeyedFleet(preset, "classifier", **options) for kind in keys}
+    for t in range(n_before):
+        X, y = rows(N_MODELS, t)
+        fleet.learn(X, y)
+        for kind, one in keyed.items():
+            one.learn(keys[kind], X, y)
+    blocks = [rows(N_MODELS, 100 + t) for t in range(n_timed)]
+    order = np.random.default_rng(2).permutation(N_MODELS)
+    plain = seconds(lambda b=b: fleet.learn(*b) for b in blocks)
+    mixed = seconds(lambda b=b: fleet.learn(*b, models=order) for b in blocks)
+    for kind, one in keyed.items():
+        in_order = seconds(lambda b=b, k=kind, f=one: f.learn(keys[k], *b) for b in blocks)
+        shuffled = seconds(lambda b=b, k=kind, f=one: f.learn(keys[k][order], *b) for b in blocks)
+        yield kind, plain / in_order, mixed / shuffled
+
+
 def measure():
     print("| picture, gray, 20 colours a pixel | frames a second, `apply` | `Fleet.learn` alone |")
     print("|---|---|---|")
@@ -116,6 +138,9 @@ def measure():
             f"| `{name}` (budgets {filled:.0%} full) | {fast:,.0f} | {slow:,.0f} "
             f"| {fast / slow:.0f} |", flush=True,
         )  # fmt: skip
+    print("\n| keys | `KeyedFleet` over `Fleet`, rows in order | shuffled |\n|---|---|---|")
+    for kind, in_order, shuffled in keyed_ratios():
+        print(f"| {kind} | {in_order:.2f} | {shuffled:.2f} |", flush=True)
 
 
 # --- the picture ----------------------------------------------------------------------------------

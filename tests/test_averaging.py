@@ -9,10 +9,13 @@ from kernelstream.budgets import Independent, LeastLoss, Merge, OldestOut
 from kernelstream.kernels import RBF, Nystroem, Polynomial, RandomFourier
 from kernelstream.learner.averaging import closest_on_few
 
+from .conftest import shared_file
+
 
 @pytest.fixture(autouse=True)
-def _without(without_compiler):
-    """Nothing is compiled."""
+def _nearly_all_without_compiler(request):
+    if "nightly" not in {mark.name for mark in request.node.iter_markers()}:
+        request.getfixturevalue("without_compiler")
 
 
 def rows(n=120, seed=0):
@@ -231,3 +234,25 @@ def fitted(preset="svmd", task="regressor", **params):
 def test_models_that_do_not_add_up_are_refused(models, options, message):
     with pytest.raises(ValueError, match=message):
         ks.average(models(), **options)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("preset", "budget"), [("svmd", 1024), ("sog-svc", 512)])
+def test_eight_parts_of_mnist_are_within_a_point_of_one_pass(preset, budget):
+    shared_file("mnist.npz")
+    data = ks.datasets.load("mnist")
+    X, X_test = (
+        np.ascontiguousarray(X / np.linalg.norm(X, axis=1, keepdims=True), dtype=np.float32)
+        for X in (data.X_train, data.X_test)
+    )
+
+    def learned(rows):
+        model = ks.make(preset, "classifier", gamma=2.0, budget=budget)
+        return model.partial_fit(X[rows], data.y_train[rows], classes=np.arange(10))
+
+    def error(model):
+        return np.mean(model.predict(X_test) != data.y_test)
+
+    average = ks.average([learned(slice(i, None, 8)) for i in range(8)])
+    assert average.n_support_ <= budget
+    assert error(average) < error(learned(slice(None))) + 0.01

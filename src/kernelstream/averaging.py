@@ -115,6 +115,11 @@ def _check_alike(model: Any, first: Any) -> None:
         )
     if machine.parts.loop not in AVERAGED_LOOPS or model.readout() != "last":
         raise ValueError(f"{model!r} cannot be averaged: it is more than its last function.")
+    if machine.parts.device is not None:
+        raise ValueError(
+            f"device={machine.parts.device!r}: models are averaged on the host. Set device=None, "
+            "save and load them."
+        )
     for name in ("scaling", "target_scaling"):
         if getattr(machine.parts, name).is_scaled:
             raise ValueError(

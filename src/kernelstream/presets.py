@@ -18,7 +18,7 @@ from kernelstream.step_sizes import (
 )
 from kernelstream.updates import ALMA, LASVM, RLS, Adatron, Ballseptron, Dual, Implicit
 
-__all__ = ["description", "make", "names", "tasks"]
+__all__ = ["description", "make", "names", "task_of", "tasks"]
 
 
 class Preset(NamedTuple):
@@ -234,6 +234,14 @@ _TASKS: dict[str, Any] = {
     "regressor": KernelRegressor,
     "novelty": NoveltyDetector,
 }
+
+
+_TASK_OF = {"classification": "classifier", "regression": "regressor", "novelty": "novelty"}
+
+
+def task_of(model: Any) -> str:
+    """The task of an estimator, as presets name it."""
+    return _TASK_OF[model.task]
 
 
 def tasks(preset: str) -> tuple[str, ...]:

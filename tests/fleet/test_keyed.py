@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -12,13 +13,17 @@ import kernelstream as ks
 from kernelstream.fleet import part_of, records
 
 KEYS = ["a", "b", 7, 8, ("a", 1), ("a", ("b", 2))]
-# every preset that has a bounded budget and that a fleet can hold
+# what no fleet can hold: models that are estimators, and such that only `fit` can learn
+ESTIMATORS = {
+    "sog-svr", "sog-svr-paper", "sog-svc", "lasvm", "averaged-perceptron", "voted-perceptron",
+    "smd-linear", "adagrad", "rls",
+}  # fmt: skip
+FITTED = {"svrseq", "adatron"}
 PRESETS = [
     (preset, task)
     for preset in ks.presets.names()
     for task in ks.presets.tasks(preset)
-    if preset not in ("svrseq", "sog-svr", "sog-svr-paper", "sog-svc", "adatron", "lasvm")
-    and preset not in ("averaged-perceptron", "voted-perceptron", "smd-linear", "adagrad", "rls")
+    if preset not in ESTIMATORS | FITTED
 ]
 COMPILED = {"test_compiled_code_and_threads_give_the_same"}
 
@@ -277,6 +282,12 @@ def test_fleets_come_back_from_bytes_and_files(tmp_path):
         twin.learn_labels(["six", 5], [1.0, 2.0])
         assert contents(twin) == contents(fleet)
         assert twin.n_rows_ == fleet.n_rows_
+    nothing = ks.KeyedFleet("svmd", "classifier", classes=["x", "y"], budget=4)
+    nothing.learn(["a"], X[:1], ["x"], sample_weight=[0.0])  # its fleet has no model
+    back = ks.KeyedFleet.from_bytes(nothing.to_bytes())
+    for one in (nothing, back):
+        one.learn(["a", "b"], X[:2], ["y", "x"])
+    assert contents(back) == contents(nothing)
     empty = ks.KeyedFleet("silk", "novelty", budget=4, on_bad_row="skip")
     assert ks.KeyedFleet.from_bytes(empty.to_bytes()).to_bytes() == empty.to_bytes()
 
@@ -331,6 +342,16 @@ def test_targets_that_come_later():
     twin.learn([7, "new"], X[[2, 1]], y[[2, 1]])
     assert contents(fleet) == contents(twin)
     assert fleet.n_waiting_ == 0
+    new = ks.KeyedFleet("svmd", "regressor", budget=4)
+    for bad in ([[np.nan, 0.0]], [1.0, 2.0]):
+        with pytest.raises(ValueError, match=r"NaN|shape"):
+            new.predict(["a"] * len(bad), bad, ids=list(range(len(bad))))
+    new.predict(["a"], X[:1], ids=["first"])  # before anything was learned
+    with pytest.raises(ValueError, match="rows of 2"):
+        new.predict(["a"], [[1.0, 2.0, 3.0]], ids=["second"])
+    back = ks.KeyedFleet.from_bytes(new.to_bytes())
+    back.learn_labels(["first"], y[:1])
+    assert len(back) == 1
     with pytest.raises(ValueError, match="without targets"):
         ks.KeyedFleet("silk", "novelty", budget=4).predict(["a"], [[1.0]], ids=[1])
 
@@ -374,3 +395,82 @@ def test_bytes_per_model_are_known_before():
 def test_parameters_are_checked_at_once(params, message):
     with pytest.raises((ValueError, TypeError), match=message):
         ks.KeyedFleet("svmd", "regressor", **{"budget": 4, **params})
+
+
+@pytest.mark.parametrize("preset", sorted(ESTIMATORS))
+def test_models_that_are_no_records_are_the_estimators_of_their_rows(preset):
+    task = ks.presets.tasks(preset)[0]
+    params = {} if preset in ("smd-linear", "adagrad", "rls", "lasvm") else {"budget": 4}
+    keys = [KEYS[i] for i in np.random.default_rng(1).integers(0, 3, 40)]
+    X, y = rows(task, 40)
+    fleet = ks.KeyedFleet(preset, task, **options(task), **params)
+    for block in cut(40, [7, 12]):
+        fleet.learn(keys[block], X[block], y[block])
+    for key in KEYS[:3]:
+        mine = [i for i, k in enumerate(keys) if k == key]
+        single = ks.make(preset, task, **params).partial_fit(X[mine], y[mine], **options(task))
+        found, expected = fleet.predict([key] * 9, X[:9]), single.predict(X[:9])
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        assert fleet.model(key).n_seen_ == len(mine)
+
+
+def test_committees_per_key(tmp_path):
+    committee = ks.Committee(["svmd", "norma"], "regressor")
+    keys = [KEYS[i] for i in np.random.default_rng(1).integers(0, 4, 60)]
+    X, y = rows("regressor", 60)
+    store = ks.ModelStore(tmp_path / "models.db")
+    fleet = ks.KeyedFleet(committee, "regressor", max_models=2, store=store)
+    plain = ks.KeyedFleet(committee, "regressor")
+    assert plain.bytes_per_model(2) > 10_000
+    found = []
+    for block in cut(60, [11]):
+        fleet.learn(keys[block], X[block], y[block])
+        found.append(plain.learn(keys[block], X[block], y[block]))
+    scores = np.concatenate(found)
+    assert contents(fleet) == contents(plain)
+    assert len(store) == 2
+    single = ks.Committee(["svmd", "norma"], "regressor")
+    mine = [i for i, k in enumerate(keys) if k == 7]
+    result = ks.prequential(single, X[mine], y[mine])
+    np.testing.assert_allclose(scores[mine], result.scores, atol=1e-9)
+    np.testing.assert_allclose(fleet.predict([7] * 5, X[:5]), single.predict(X[:5]), atol=1e-9)
+    twin = ks.KeyedFleet.from_bytes(plain.to_bytes())
+    for one in (twin, plain):
+        one.learn(keys, X, y)
+    assert contents(twin) == contents(plain)
+    parts = plain.split(2)
+    assert contents(parts[0].join(parts[1])) == contents(plain)
+    before = contents(plain)
+    with pytest.raises(ValueError, match=r"NaN|finite"):
+        plain.learn(["a", 7], [[1.0, 2.0], [np.nan, 0.0]], [1.0, 1.0])
+    assert contents(plain) == before
+    assert plain.to_pandas().n_seen.sum() == 120
+    with pytest.raises(ValueError, match="estimator itself"):
+        ks.KeyedFleet(committee, "regressor", budget=5)
+    with pytest.raises(TypeError, match="task='novelty'"):
+        ks.KeyedFleet(committee, "novelty")
+
+
+def test_readers_see_one_moment_while_models_come_and_go(tmp_path):
+    store = ks.ModelStore(tmp_path / "models.db")
+    fleet = ks.KeyedFleet("svmd", "regressor", budget=3, max_models=2, store=store)
+    X, y = rows("regressor", 300)
+    calm = ["calm 1", "calm 2", "calm 3"]
+    fleet.learn(calm, X[:3], y[:3])
+    expected, problems, done = fleet.predict(calm, X[:3]), [], threading.Event()
+
+    def read():
+        while not done.is_set():
+            found = fleet.predict(calm, X[:3])
+            if not (found == expected).all():
+                problems.append(found)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        for i in range(0, 300, 5):
+            fleet.learn([f"key {i % 7 + k}" for k in range(5)], X[i : i + 5], y[i : i + 5])
+    finally:
+        done.set()
+        reader.join()
+    assert not problems

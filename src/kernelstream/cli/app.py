@@ -96,6 +96,9 @@ def run(
         str | None,
         typer.Option(help="Column to predict, by name or position; LIBSVM text needs none."),
     ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Column of keys: a model is learned for each of its values.")
+    ] = None,
     task: Annotated[str, typer.Option(help="classify, regress or novelty.")] = "classify",
     algorithm: Annotated[
         str | None,
@@ -200,7 +203,7 @@ def run(
             hashed=one_of("--categories", categories, ["onehot", "hash"]) == "hash", scale=scale,
             missing=missing and one_of("--missing", missing, ["mean", "indicator", "skip"]),
             block_rows=block, checkpoint=checkpoint, checkpoint_rows=checkpoint_rows, model=model,
-            plot=plot, metrics=metrics, bad_rows=bad_rows,
+            plot=plot, metrics=metrics, bad_rows=bad_rows, key=key,
         )  # fmt: skip
         _, finished = run_source(options, Console(stderr=True))
     if not finished:

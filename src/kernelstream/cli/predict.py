@@ -25,6 +25,7 @@ def predict(
     the number of rows, and what is wrong with the bad ones.
     """
     model_path = newest(model_path)
+    _refuse_keys(model_path)
     model, header = with_header(persistence.read(model_path), name=str(model_path))
     extra = header.get("extra") or {}
     if "encoder" not in extra:
@@ -63,6 +64,11 @@ def _classes(model: Any) -> list[Any]:
     return model.classes_.tolist()
 
 
+def _refuse_keys(path: Path) -> None:
+    if persistence.read_header(path).get("class") == "KeyedFleet":
+        raise SourceError(f"{path} has a model for every key: use ks.load(path).predict(keys, X).")
+
+
 def _scores(model: Any, X: Any) -> np.ndarray:
     """One number per row: the highest score, the prediction itself, or the novelty score."""
     if not hasattr(model, "decision_function"):
@@ -92,6 +98,7 @@ def newest(path: Path) -> Path:
 def describe(path: Path) -> dict[str, Any]:
     """Describe a saved model, or the newest checkpoint of a folder."""
     path = newest(path)
+    _refuse_keys(path)
     content = persistence.read(path)
     model, header = with_header(content, kernel=_no_kernel, name=str(path))
     extra = header.get("extra") or {}

@@ -17,6 +17,7 @@ from rich.markup import escape
 import kernelstream as ks
 from kernelstream import persistence
 from kernelstream.cli.baselines import Baselines
+from kernelstream.cli.by_key import ByKey, separated
 from kernelstream.cli.outputs import check_file, check_folder
 from kernelstream.cli.widths import matched
 from kernelstream.compiled import seconds_compiling
@@ -64,6 +65,7 @@ class Options:
     metrics: Path | None = None
     bad_rows: Path | None = None
     is_earlier: bool = False  # whether it goes on with a run that an earlier version began
+    key: str | None = None
 
 
 @dataclass
@@ -148,12 +150,14 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
     ):
         for block in interrupts.until_asked(blocks):
             pace.begin()
+            keys, block = separated(block, options.key)
             if encoder is None:
-                encoder = TableEncoder.from_block(block, options.hashed, options.missing == "skip")
+                skips = options.missing == "skip" or options.key is not None
+                encoder = TableEncoder.from_block(block, options.hashed, skips)
                 display.say("learning the first block; compiling, if this combination is new")
             else:
                 encoder.settle(block)
-            _learn(model, encoder, block, options, progress, bad_rows)
+            _learn(model, encoder, block, keys, options, progress, bad_rows)
             if model.__sklearn_is_fitted__():
                 metrics.write(_note(model, progress))
                 if checkpoints is not None:
@@ -287,6 +291,10 @@ class _Interrupts:
 
 def _new_model(options: Options) -> Any:
     """The model that a new run learns: the committee, or a preset that scales rows as it goes."""
+    if options.key is not None:
+        scaling = {"scaling": "running"} if options.scale else {}
+        algorithm = options.algorithm or "svmd"
+        return ByKey.make(algorithm, TASKS[options.task], **{**scaling, **options.params})
     missing = {"skip": "error", None: "mean"}.get(options.missing, options.missing)
     if options.algorithm in (None, "auto"):
         allowed = ["nu"] if options.task == "novelty" else []
@@ -305,12 +313,13 @@ def _new_model(options: Options) -> Any:
 
 def _begin(options: Options) -> tuple[Any, Any, Any, Progress]:
     """Make a new model, or load the last checkpoint."""
+    face: Any = (lambda model: model) if options.key is None else ByKey
     if options.checkpoint is None:
-        return None, _new_model(options), None, Progress()
+        return None, face(_new_model(options)), None, Progress()
     checkpoints = ks.Checkpointer(options.checkpoint, every_rows=options.checkpoint_rows, keep=2)
     model, position, extra = checkpoints.resume_with_extra(lambda: _new_model(options))
     if not position:
-        return checkpoints, model, None, Progress()
+        return checkpoints, face(model), None, Progress()
     begun = (extra or {}).get("run", "one of another program")
     options.is_earlier = isinstance(begun, dict) and "version" not in begun
     if begun != _fingerprint(options):
@@ -319,7 +328,7 @@ def _begin(options: Options) -> tuple[Any, Any, Any, Progress]:
             "--checkpoint folder, or delete this one."
         )
     encoder = encoder_from_json(extra["encoder"])
-    return checkpoints, model, encoder, Progress(**extra["progress"])
+    return checkpoints, face(model), encoder, Progress(**extra["progress"])
 
 
 def _fingerprint(options: Options) -> dict[str, Any]:
@@ -338,6 +347,7 @@ def _fingerprint(options: Options) -> dict[str, Any]:
     return {
         **common, "version": 2, "algorithm": options.algorithm or "auto", "params": given,
         "missing": options.missing or "mean",
+        **({} if options.key is None else {"key": options.key}),
     }  # fmt: skip
 
 
@@ -369,8 +379,8 @@ def _from_row(blocks: Iterator[Block], first: int, source: str) -> Iterator[Bloc
 
 
 def _learn(
-    model: Any, encoder: Any, block: Block, options: Options, progress: Progress,
-    bad_rows: _Lines,
+    model: Any, encoder: Any, block: Block, keys: list[Any] | None, options: Options,
+    progress: Progress, bad_rows: _Lines,
 ) -> None:  # fmt: skip
     """Predict every row of a block, learn it, and update the counts."""
     X, problems = encoder.encode(block)
@@ -382,8 +392,11 @@ def _learn(
     if good.size:
         try:
             targets = None if y is None else y[good]
-            rows = matched(model, X[good])
-            result = ks.prequential(model, rows, targets, declare_classes=False)
+            if keys is not None:
+                result = model.learn([keys[i] for i in good], X[good], targets)
+            else:
+                rows = matched(model, X[good])
+                result = ks.prequential(model, rows, targets, declare_classes=False)
             errors = result.errors
             if targets is not None:
                 baselines = Baselines(**progress.baselines)
@@ -543,6 +556,8 @@ def _summary(options: Options, model: Any, encoder: Any, progress: Progress, pac
     if unlisted:
         counts = ", ".join(f"{name} {count:,}" for name, count in unlisted.items())
         lines.append(f"rows with a category that has no feature of its own: {counts}")
+    if options.key is not None:
+        lines.append(f"models: {model.n_models:,}, one for every {options.key}")
     if progress.events:
         rows = ", ".join(f"{row:,}" for row in progress.events[-10:])
         lines.append(f"changes of the stream: {len(progress.events):,}, the last at row {rows}")

@@ -26,8 +26,8 @@ class Checkpointer:
     A checkpoint is one file, written beside its place, flushed to the disk and renamed, so that
     it is there whole or not at all. After a crash at any moment the newest one that is sound is
     taken up. Given the rows from its position on, in the same blocks, the model goes on bit for
-    bit as if it had never stopped (same machine, same number of threads). A model is an estimator
-    or a `Fleet`.
+    bit as if it had never stopped (same machine, same number of threads). A model is an estimator,
+    a `Fleet` or a `KeyedFleet`.
 
     A folder has one writer at a time: from its first `save`, `clear`, or `resume` with a new model
     on, a checkpointer holds the folder until `close`, or until it is gone, as after a crash.
@@ -156,7 +156,7 @@ class Checkpointer:
 
         Parameters
         ----------
-        model : KernelClassifier, KernelRegressor, NoveltyDetector or Fleet
+        model : KernelClassifier, KernelRegressor, NoveltyDetector, Fleet or KeyedFleet
         position : int
             How many rows of the stream the model has been given.
         extra : default=None

@@ -36,9 +36,10 @@ from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import fields
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.scalings import as_scaling
+from kernelstream.step_sizes import as_step_size
 from kernelstream.updates import as_update
 
-__all__ = ["Fleet"]
+__all__ = ["Fleet", "Members", "why_no_records"]
 
 
 class Members(NamedTuple):
@@ -126,44 +127,9 @@ class Fleet:
         self._prototype = presets.make(preset, task, **params)
         if self._prototype.budget == "auto":  # the models of a fleet keep points
             self._prototype.set_params(budget=DEFAULT_SIZE)
-        if as_update(self._prototype.update).loop in ("dictionary", "second_order"):
-            raise ValueError(
-                f"preset={preset!r} fits a dictionary, which a fleet cannot: choose another preset."
-            )
-        if solver_of(self._prototype) is not None:
-            raise ValueError(
-                f"preset={preset!r} revisits its rows, which a fleet cannot: choose another preset."
-            )
-        if self._prototype.predictor != "last":
-            raise ValueError(
-                f"predictor={self._prototype.predictor!r}: the models of a fleet predict by their "
-                "last state; choose another preset, or leave predictor out."
-            )
-        if getattr(self._prototype, "target_scaling", None) is not None:
-            raise ValueError(
-                f"target_scaling={self._prototype.target_scaling!r}: the models of a fleet learn y "
-                "as it is; scale y before, and leave target_scaling out."
-            )
-        if getattr(self._prototype, "class_weight", None) is not None:
-            raise ValueError(
-                f"class_weight={self._prototype.class_weight!r}: the rows of a fleet all count the "
-                "same; leave class_weight out."
-            )
-        if self._prototype.missing != "error":
-            raise ValueError(
-                f"missing={self._prototype.missing!r}: a fleet does not fill in what is missing; "
-                "fill it in before, and leave missing out."
-            )
-        if as_scaling(self._prototype.scaling).renews:
-            raise ValueError(
-                f"scaling={self._prototype.scaling!r}: the models of a fleet do not renew their "
-                "scales; use scaling='running'."
-            )
-        if self._prototype.device is not None:
-            raise ValueError(
-                f"device={self._prototype.device!r}: the models of a fleet are small and learn on "
-                "the host; leave device out."
-            )
+        problem = why_no_records(self._prototype)
+        if problem is not None:
+            raise ValueError(f"preset={preset!r}: {problem}")
         self._n_asked = integer_at_least("n_models", n_models, 0)
         if self._n_asked:  # the models of a file are what they are
             refuse_unused(self._prototype)
@@ -634,6 +600,50 @@ class Fleet:
         shown = {"n_models": self.n_models, "n_features": self.n_features, **self.params}
         pairs = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         return f"Fleet({self.preset!r}, {self.task!r}, {pairs})"
+
+
+def why_no_records(model: Any) -> str | None:
+    """Why the models of a fleet cannot have the parameters of an estimator, if so."""
+    if as_update(model.update).loop in ("dictionary", "second_order"):
+        return "it fits a dictionary, which a fleet cannot: choose another preset."
+    if (
+        as_update(model.update).loop == "rls"
+        or as_step_size(model.step_size, model.task).per_weight
+    ):
+        return "it has a weight per feature, which a fleet cannot: choose another preset."
+    if solver_of(model) is not None:
+        return "it revisits its rows, which a fleet cannot: choose another preset."
+    if model.predictor != "last":
+        return (
+            f"predictor={model.predictor!r}: the models of a fleet predict by their last state; "
+            "choose another preset, or leave predictor out."
+        )
+    if getattr(model, "target_scaling", None) is not None:
+        return (
+            f"target_scaling={model.target_scaling!r}: the models of a fleet learn y as it is; "
+            "scale y before, and leave target_scaling out."
+        )
+    if getattr(model, "class_weight", None) is not None:
+        return (
+            f"class_weight={model.class_weight!r}: the rows of a fleet all count the same; leave "
+            "class_weight out."
+        )
+    if model.missing != "error":
+        return (
+            f"missing={model.missing!r}: a fleet does not fill in what is missing; fill it in "
+            "before, and leave missing out."
+        )
+    if as_scaling(model.scaling).renews:
+        return (
+            f"scaling={model.scaling!r}: the models of a fleet do not renew their scales; use "
+            "scaling='running'."
+        )
+    if model.device is not None:
+        return (
+            f"device={model.device!r}: the models of a fleet are small and learn on the host; "
+            "leave device out."
+        )
+    return None
 
 
 def _as_numbers(y: np.ndarray, labels: Labels | None) -> np.ndarray:

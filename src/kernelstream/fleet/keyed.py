@@ -5,19 +5,22 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 
 from kernelstream import presets
+from kernelstream.estimators import StreamEstimator
 from kernelstream.estimators.bad_rows import Sifted, problems_of_rows
 from kernelstream.estimators.files import most_bytes
 from kernelstream.estimators.labels import Labels
 from kernelstream.files.bytes import FileError, strange_headers, to_bytes, write
 from kernelstream.files.bytes import from_bytes as read_bytes
-from kernelstream.files.parts import from_json, params_to_json
-from kernelstream.fleet.fleet import Fleet, Members
+from kernelstream.files.parts import from_json, params_to_json, to_json
+from kernelstream.fleet.estimators import EstimatorFleet
+from kernelstream.fleet.fleet import Fleet, Members, why_no_records
 from kernelstream.fleet.keys import as_keys, keys_from_array, keys_to_array, part_of
 from kernelstream.fleet.places import NOWHERE, Places
 from kernelstream.fleet.store import ModelStore
-from kernelstream.learner.rows import TOO_LARGE_A_STEP, BadRow
+from kernelstream.learner.rows import NOT_FINITE, TOO_LARGE_A_STEP, BadRow
 from kernelstream.parts import integer_at_least
 from kernelstream.waiting import WaitingRoom
 
@@ -52,8 +55,11 @@ class KeyedFleet:
 
     Parameters
     ----------
-    preset : str
-        One of ``kernelstream.presets.names()``, with a budget that has a limit.
+    preset : str or estimator
+        One of ``kernelstream.presets.names()``, with a budget that has a limit; or an estimator,
+        such as ``AutoRegressor()``. Presets that a `Fleet` can hold are records in a few large
+        arrays. Others, and committees, are estimators side by side, which takes far more memory
+        (`bytes_per_model`) and time.
     task : {"classifier", "regressor", "novelty"}
     n_features : int, default=None
         How long a row is. None: as long as those of the first block.
@@ -117,7 +123,7 @@ class KeyedFleet:
             "max_models", max_models, 1
         )  # fmt: skip
         self.idle_rows = None if idle_rows is None else integer_at_least("idle_rows", idle_rows, 1)
-        self.prototype = presets.make(preset, task, **params)
+        self.prototype = _prototype(preset, task, params)
         self.prototype.skips_bad_rows()  # refuses what on_bad_row cannot be
         declares = task != "classifier" or classes is not None or self.prototype.structure()
         self._new_fleet(self.n_features or 1, classes if declares else [0, 1])  # refuses the rest
@@ -128,7 +134,7 @@ class KeyedFleet:
             )
         self.n_rows_ = 0
         self.skipped_: dict[str, int] = {}
-        self.fleet_: Fleet | None = None  # until the first rows have come
+        self.fleet_: Any = None  # until the first rows have come
         self._places = Places()  # of the keys in memory
         self._taken: set[Any] = set()  # keys in memory whose models the store has not closed yet
         self._mark: dict[str, Any] | None = None  # where the store stood, of a fleet from a file
@@ -142,11 +148,19 @@ class KeyedFleet:
         self._turn = threading.RLock()  # for which learning calls of several threads wait
         self._publishing = threading.RLock()  # places of keys are read and changed inside it
 
-    def _new_fleet(self, n_features: int, classes: Any, n_models: int = 1) -> Fleet:
+    def _new_fleet(self, n_features: int, classes: Any, n_models: int = 1) -> Any:
+        """Models as records where they can be, otherwise as estimators."""
+        if not self._has_records():
+            return EstimatorFleet(
+                self.prototype, self.task, n_models, n_features, classes, self.dtype
+            )
         return Fleet(
             self.preset, self.task, n_models, n_features, classes=classes, dtype=self.dtype,
             n_jobs=self.n_jobs, **self.params,
         )  # fmt: skip
+
+    def _has_records(self) -> bool:
+        return isinstance(self.preset, str) and why_no_records(self.prototype) is None
 
     # --- learning --------------------------------------------------------------------------------
 
@@ -234,7 +248,7 @@ class KeyedFleet:
 
     def _learn(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Learn rows; keys that are new, or come back from the store, get a place."""
-        fleet = self.fleet_ or self._first_fleet(rows)
+        fleet = self._first_fleet(rows) if self.fleet_ is None else self.fleet_
         places = self._places.of(rows.keys)
         missing = np.flatnonzero(places < 0)
         absent = list(dict.fromkeys([rows.keys[row] for row in missing]))
@@ -254,7 +268,7 @@ class KeyedFleet:
             self._taken.update(back)
         return scores, unfit, refused
 
-    def _first_fleet(self, rows: Rows) -> Fleet:
+    def _first_fleet(self, rows: Rows) -> Any:
         X = np.asarray(rows.X)
         if X.ndim != 2:
             raise ValueError(
@@ -288,7 +302,8 @@ class KeyedFleet:
     def _report(self, bad: list[BadRow]) -> None:
         """Count rows that were left out, and tell whoever wants to know."""
         for refused in bad:
-            self.skipped_[refused.reason] = self.skipped_.get(refused.reason, 0) + 1
+            with self._publishing:
+                self.skipped_[refused.reason] = self.skipped_.get(refused.reason, 0) + 1
             if callable(self.prototype.on_bad_row):
                 self.prototype.on_bad_row(refused)
 
@@ -373,9 +388,9 @@ class KeyedFleet:
             Where there is no prediction (a new key with `ids`; a bad row or an unknown key with
             ``on_bad_row="skip"``): NaN, None among labels, or 0 for novelty.
         """
-        with self._turn if ids is not None else self._publishing:
-            scores, margins, labels, names, X = self._scored(keys, X, ids is not None)
-            if ids is not None:
+        scores, margins, labels, names, X = self._scored(keys, X, ids is not None)
+        if ids is not None:
+            with self._turn:
                 self._admit(ids, names, X)
         if self.fleet_ is None:
             return np.full(len(names), None if self.task == "classifier" else np.nan)
@@ -443,11 +458,20 @@ class KeyedFleet:
     def _admit(self, ids: Any, names: list[Any], X: Any) -> None:
         if self.task == "novelty":
             raise ValueError("ids: novelty detectors learn without targets. Call learn(keys, X).")
-        sound = [row for row, key in enumerate(names) if key is not None]
         ids, X = list(ids), np.asarray(X, dtype=np.float64)
         if len(ids) != len(names):
             raise ValueError(f"ids has {len(ids)} entries, but X has {len(names)} rows.")
+        n_features = self.n_features or X.shape[-1]
+        if X.ndim != 2 or X.shape[1] != n_features:
+            raise ValueError(
+                f"X has the shape {X.shape}, but these models learn from rows of {n_features}."
+            )
+        finite = np.isfinite(X).all(axis=1)
+        if not (finite.all() or self.prototype.skips_bad_rows()):
+            raise BadRow(int(np.flatnonzero(~finite)[0]), NOT_FINITE)
+        sound = [row for row, key in enumerate(names) if key is not None and finite[row]]
         self.waiting.admit([ids[row] for row in sound], X[sound], [names[row] for row in sound])
+        self.n_features = n_features
 
     def learn_labels(self, ids: Any, y: Any, *, sample_weight: Any = None) -> np.ndarray:
         """Learn rows that `predict` was given earlier, now that their targets have come.
@@ -567,8 +591,30 @@ class KeyedFleet:
             raise ValueError("n_features is not known yet: say bytes_per_model(n_features=...).")
         if self.task == "classifier" and self.classes is None and self.fleet_ is None:
             raise ValueError("the classes are not known yet: give classes= when the fleet is made.")
-        fleet = self.fleet_ or self._new_fleet(n_features, self.classes)
+        fleet = self.fleet_
+        if fleet is None:
+            fleet = self._new_fleet(n_features, self.classes)
         return fleet.bytes_per_model()
+
+    def in_memory(self, name: str) -> np.ndarray:
+        """A number of each model in memory, such as "n_seen_" or "step_size_"."""
+        with self._publishing:
+            if self.fleet_ is None:
+                return np.zeros(0)
+            models = self.fleet_.known().models
+            with models.gate:
+                return self.fleet_.readable(name, models)[self._places.taken()]
+
+    def decoded(self, keys: list[Any], scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Predictions from the scores that `learn` gave, of some rows."""
+        fleet = self.fleet_
+        if fleet is None:
+            return np.zeros(0)
+        margins = np.zeros(len(keys))
+        if self.task == "novelty":  # as they are now: they change slowly
+            models = fleet.known().models
+            margins = fleet.readable("margin_", models)[self._places.of(keys)]
+        return fleet.decoded(scores[rows], margins[rows], self._labels())
 
     def table(self) -> dict[str, Any]:
         """What can be read of every model, by column: a list of keys, and arrays."""
@@ -685,13 +731,10 @@ class KeyedFleet:
                 "known: fleets that are joined must have different keys."
             )
 
-    def empty_fleet(self) -> Fleet:
+    def empty_fleet(self) -> Any:
         """A fleet of models that have seen nothing."""
-        fleet = self.fleet_
-        assert fleet is not None
-        empty = fleet.subset(slice(0, 1)).add(_FIRST_PLACES - 1)
+        empty = self.fleet_.subset(slice(0, 1)).add(_FIRST_PLACES - 1)
         empty.put(np.arange(1))
-        empty.n_skipped_ = 0
         return empty
 
     def _alike(self) -> "KeyedFleet":
@@ -709,9 +752,7 @@ class KeyedFleet:
         """Take over models of keys that have none here."""
         if not keys:
             return
-        fleet = self.fleet_
-        assert fleet is not None
-        given = self._room_for(fleet, keys, dict(zip(keys, contents, strict=True)))
+        given = self._room_for(self.fleet_, keys, dict(zip(keys, contents, strict=True)))
         with self._publishing:
             self._places.settle(given, self.n_rows_)
 
@@ -742,6 +783,7 @@ class KeyedFleet:
         """
         with self._turn:
             self._require_store()
+            self._move_out()  # if that has failed before
             waiting, waiting_arrays = self.waiting.to_parts()
             places = self._places.taken()
             header: dict[str, Any] = {}
@@ -750,8 +792,8 @@ class KeyedFleet:
                 header, arrays = self.fleet_.subset(places).described({})
             else:
                 header = {
-                    "preset": self.preset, "task": self.task, "dtype": self.dtype.name,
-                    "params": params_to_json(self.params, arrays),
+                    "preset": to_json(self.preset, arrays), "task": self.task,
+                    "dtype": self.dtype.name, "params": params_to_json(self.params, arrays),
                 }  # fmt: skip
             header = {
                 **(beside or {}), **header, "class": "KeyedFleet", "keyed_version": _VERSION,
@@ -809,8 +851,8 @@ class KeyedFleet:
             )
         params = {k: from_json(v, arrays, None) for k, v in header["params"].items()}
         fleet = cls(
-            header["preset"], header["task"], n_features=header["n_features"],
-            classes=header["classes"], dtype=header["dtype"],
+            from_json(header["preset"], arrays, None), header["task"],
+            n_features=header["n_features"], classes=header["classes"], dtype=header["dtype"],
             max_waiting=header["waiting"]["max_rows"], **params,
         )  # fmt: skip
         fleet._take_over(header, arrays, max_bytes)
@@ -828,8 +870,7 @@ class KeyedFleet:
         self.skipped_ = {str(reason): int(n) for reason, n in header["skipped"].items()}
         self._mark = header["store"]
         if not header["is_empty"]:
-            self.fleet_ = Fleet.rebuild(header, arrays, max_bytes)
-            self.fleet_.n_jobs = self.n_jobs
+            self.fleet_ = self._fleet_from_file(header, arrays, max_bytes)
         n_models = 0 if self.fleet_ is None else len(self.fleet_)
         if len(keys) != n_models or last.shape != (n_models,):
             raise FileError(f"the file has {len(keys)} keys for {n_models} models.")
@@ -842,6 +883,18 @@ class KeyedFleet:
         if waiting["keys"] is not None:
             waiting = {**waiting, "keys": as_keys([_key(key) for key in waiting["keys"]])[0]}
         self.waiting = WaitingRoom.from_parts(waiting, arrays, self.n_features or 0)
+
+    def _fleet_from_file(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], max_bytes: int | None
+    ) -> Any:
+        if self._has_records():
+            return Fleet.rebuild(header, arrays, max_bytes)
+        fleet = EstimatorFleet(
+            self.prototype, self.task, 0, integer_at_least("n_features", self.n_features, 1),
+            (header["labels"] or {}).get("names"), self.dtype,
+        )  # fmt: skip
+        fleet.take_over(header, arrays)
+        return fleet
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("_turn", "_publishing")}
@@ -875,11 +928,27 @@ class KeyedFleet:
         return f"KeyedFleet({', '.join([repr(self.preset), repr(self.task), *pairs])})"
 
 
+def _prototype(preset: Any, task: str, params: dict[str, Any]) -> Any:
+    """An estimator with the parameters of the models."""
+    if isinstance(preset, str):
+        return presets.make(preset, task, **params)
+    if not isinstance(preset, StreamEstimator) or presets.task_of(preset) != task:
+        raise TypeError(
+            f"preset={preset!r} is not a preset's name, nor an estimator of this library for "
+            f"task={task!r}."
+        )
+    if params:
+        raise ValueError(
+            f"{', '.join(params)}: give parameters to the estimator itself, {preset!r}."
+        )
+    return clone(preset)
+
+
 def _key(saved: Any) -> Any:
     """A key as JSON has it."""
     return tuple(map(_key, saved)) if isinstance(saved, list) else saved
 
 
-def _kind_of(fleet: Fleet) -> str:
+def _kind_of(fleet: Any) -> str:
     """What models must have in common to live in one fleet, as text."""
     return repr(fleet.kind())

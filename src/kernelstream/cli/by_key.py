@@ -1,0 +1,106 @@
+"""``kernelstream run --key``: a model for every value of a column."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+import kernelstream as ks
+from kernelstream.tables import Block, SourceError
+
+__all__ = ["ByKey", "Found", "separated"]
+
+
+class Found(NamedTuple):
+    """What happened at the rows of a block that were learned."""
+
+    errors: np.ndarray
+    events: np.ndarray
+    rows: np.ndarray
+
+
+class ByKey:
+    """A `KeyedFleet` that can be asked what a run asks of one model."""
+
+    def __init__(self, fleet: ks.KeyedFleet):
+        self.fleet = fleet
+
+    @classmethod
+    def make(cls, algorithm: str, task: str, **params: Any) -> ks.KeyedFleet:
+        """A new fleet, which leaves bad rows out."""
+        return ks.KeyedFleet(algorithm, task, on_bad_row="skip", **params)
+
+    @property
+    def on_bad_row(self) -> Any:
+        """What is told of bad rows."""
+        return self.fleet.prototype.on_bad_row
+
+    @on_bad_row.setter
+    def on_bad_row(self, told: Any) -> None:
+        self.fleet.prototype.on_bad_row = told
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return len(self.fleet) > 0
+
+    @property
+    def step_size_(self) -> float:
+        """The median of the models."""
+        return float(np.median(self.fleet.in_memory("step_size_")))
+
+    @property
+    def n_support_(self) -> int:
+        """Of all models together."""
+        return int(self.fleet.in_memory("n_support_").sum())
+
+    @property
+    def n_models(self) -> int:
+        """How many keys there are."""
+        return len(self.fleet)
+
+    def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
+        """The content of a file."""
+        return self.fleet.to_bytes(beside)
+
+    def learn(self, keys: list[Any], X: Any, y: np.ndarray | None) -> Found:
+        """Predict each row, then learn it."""
+        if sparse.issparse(X):
+            raise SourceError("--key needs a table with columns: LIBSVM text has none.")
+        scores = self.fleet.learn(keys, X, y)
+        learned = ~np.isnan(scores.reshape(len(X), -1)).any(axis=1)
+        predictions = self.fleet.decoded(keys, scores, learned)
+        if y is None:
+            errors = (predictions < 0).astype(float)
+        elif self.fleet.task == "classifier":
+            errors = (predictions != y[learned]).astype(float)
+        else:
+            errors = (predictions - y[learned]) ** 2
+        return Found(errors, np.zeros(0, int), np.flatnonzero(learned))
+
+
+def separated(block: Block, key: str | None) -> tuple[list[Any] | None, Block]:
+    """The keys of the records of a block, and the block without that column."""
+    if key is None:
+        return None, block
+    if key not in block.columns:
+        raise SourceError(
+            f"--key: there is no column {key!r} besides the target; the columns are "
+            f"{', '.join(block.columns[:20])}."
+        )
+    at = block.columns.index(key)
+    keys = [None if i in block.broken else _key(row[at]) for i, row in enumerate(block.rows)]
+    if isinstance(block.rows, np.ndarray):
+        rows: Any = np.delete(block.rows, at, axis=1)
+    else:
+        rows = [[*row[:at], *row[at + 1 :]] for row in block.rows]
+    columns = [*block.columns[:at], *block.columns[at + 1 :]]
+    return keys, replace(block, columns=columns, rows=rows)
+
+
+def _key(value: Any) -> Any:
+    """A key as it is, but 3.0 of a numeric column is 3, and an empty field is none."""
+    if isinstance(value, float | np.floating):
+        return int(value) if float(value).is_integer() else None
+    if isinstance(value, str):
+        return value.strip() or None
+    return value
