@@ -1,14 +1,16 @@
 """The engine: one writer, readers that never wait, and nothing acknowledged that is lost."""
 
+import json
 import os
 import shutil
 import signal
 import threading
 import time
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
@@ -56,6 +58,40 @@ def test_rows_are_learned_once_in_order(serve):
     assert (state["n_seen"], state["position"], state["n_learned"]) == (300, 300, 300)
     assert state["n_repeated"] == 50
     assert state["history"][-1]["row"] == 300
+
+
+@pytest.mark.usefixtures("without_compiler")
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.sets(st.integers(1, 59), max_size=8))
+def test_however_rows_are_cut_into_requests_the_model_is_the_same(tmp_path_factory, cuts):
+    served = ServedModel("test", new_model(), tmp_path_factory.mktemp("cut"), checkpoint_rows=25)
+    ends = [0, *sorted(cuts), 60]
+    waiting = [served.learn(rows(a, b)) for a, b in pairwise(ends)]
+    assert sum(future.result(30).accepted.n_accepted for future in waiting) == 60
+    assert same_model(served.served.model, learned_at_once(60))
+    served.close()
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize(
+    "model",
+    [ks.KernelRegressor(budget=8), ks.make("silk", "novelty", budget=8),
+     ks.Committee(["linear-pa", "pa"], "classifier")],
+    ids=["regressor", "novelty", "committee"],
+)  # fmt: skip
+def test_every_task_is_saved_and_taken_up_again(tmp_path, model):
+    targets = {"regression": ROWS[:, 0].tolist(), "classification": Y, "novelty": None}[model.task]
+    states = []
+    for start in (0, 30):
+        served = ServedModel("test", model, tmp_path, checkpoint_rows=20)
+        for i in range(start, start + 30, 10):
+            part = slice(i, i + 10)
+            learn(served, Block(ROWS[part], None if targets is None else targets[part]))
+        states.append(served.state(history=True))
+        json.dumps(served.state(history=True), allow_nan=False)
+        served.close()
+    assert [state["n_learned"] for state in states] == [30, 60]
+    assert [state["history"][-1]["row"] for state in states] == [30, 60]
 
 
 @pytest.mark.usefixtures("without_compiler")
@@ -324,6 +360,14 @@ def test_a_history_keeps_the_mean_of_all_rows(blocks):
     total = sum(point["n"] * point["error"] for point in points)
     assert total == pytest.approx(sum(everything), abs=1e-9)
     assert points[-1]["n_support"] == len(blocks[-1])
+
+
+def test_a_history_may_lack_a_number_for_a_while():
+    history = History()
+    for i in range(300):
+        history.add({"error": [1.0] * 16, **({"step_size": [0.5] * 16} if i % 3 else {})}, {})
+    assert len(history.points) <= 240
+    assert {point.get("step_size", 0.5) for point in history.points} == {0.5}
 
 
 @pytest.mark.parametrize("cut", [1, 7, 60])

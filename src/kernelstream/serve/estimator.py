@@ -108,7 +108,11 @@ class ServedEstimator:
             "step_size": done.step_sizes, "drift_score": done.drift_scores,
             "n_support": done.n_support,
         }  # fmt: skip
-        series = {name: values for name, values in series.items() if f"{name}_" in model.readable}
+        series = {
+            name: values
+            for name, values in series.items()
+            if f"{name}_" in model.readable and np.isfinite(values).all()  # some have no step size
+        }
         said = done.predictions.tolist()
         return Outcome(done.rows, said, done.errors, done.events, skipped, series)
 

@@ -143,7 +143,8 @@ class History:
 
 def _joined(a: dict[str, Any], b: dict[str, Any], means: set[str]) -> dict[str, Any]:
     n = a["n"] + b["n"]
-    mean = {name: (a[name] * a["n"] + b[name] * b["n"]) / n for name in means}
+    both = [name for name in means if name in a and name in b]
+    mean = {name: (a[name] * a["n"] + b[name] * b["n"]) / n for name in both}
     return {**b, "n": n, **mean}
 
 
