@@ -84,7 +84,7 @@ def test_rows_without_weight_are_absent():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e200])
 def test_a_bad_row_changes_nothing(value):
-    model = ks.AutoDetector().partial_fit(X[:200])
+    model = ks.AutoDetector(missing="error").partial_fit(X[:200])
     before, bad = model.to_bytes(), X[200:].copy()
     bad[40, 2] = value
     with pytest.raises(ValueError, match=r"row 40|NaN|infinity"):
@@ -92,7 +92,7 @@ def test_a_bad_row_changes_nothing(value):
     with pytest.raises(ValueError, match=r"row 0|NaN|infinity"):
         model.learn_one(bad[40])
     assert model.to_bytes() == before
-    skips = ks.AutoDetector(on_bad_row="skip").partial_fit(X[:200]).partial_fit(bad)
+    skips = ks.AutoDetector(missing="error", on_bad_row="skip").partial_fit(X[:200]).partial_fit(bad)
     assert skips.n_skipped_ == 1
     model.partial_fit(np.delete(bad, 40, axis=0))
     np.testing.assert_array_equal(skips.score_samples(X), model.score_samples(X))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
+from kernelstream.compiled import as_argument, compiled
 from kernelstream.parts import one_of
 
 __all__ = ["FILL_IN", "MISSING", "Means", "new_means"]
@@ -39,8 +40,8 @@ class Means(NamedTuple):
         """
         missing, counts = np.isnan(X), weight > 0.0
         gaps = np.flatnonzero(missing.any(axis=0))
-        known = X if counts.all() else X[counts]
-        total = self.total + known.sum(axis=0, dtype=float)
+        total = self.total.copy()
+        _add_rows(as_argument(X, X.dtype), counts, total)
         n_missing = self.n_missing
         if gaps.size:
             there = counts[:, None] & ~missing[:, gaps]
@@ -104,6 +105,15 @@ class Means(NamedTuple):
         if not sound:
             raise ValueError(f"the means for missing values make no sense: {record!r}")
         return cls(n_rows, total, n_missing, marked)
+
+
+@compiled
+def _add_rows(X, counts, total):
+    """Add rows in their order, so that it does not matter how they were cut into blocks."""
+    for i in range(X.shape[0]):
+        if counts[i]:
+            for j in range(X.shape[1]):
+                total[j] += X[i, j]
 
 
 def new_means(missing: Any, X: Any, markable: Any = None) -> Means | None:
