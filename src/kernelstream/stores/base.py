@@ -206,9 +206,10 @@ class Slots(OnHost):
         """How many rows best share a matrix product.
 
         The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
-        poor matrix products. Measured, the two meet at a fifth.
+        poor matrix products. Measured, the two meet at a fifth; where points are few, a tile has 96
+        rows, since what it takes to begin one weighs more (benchmarks/run.py, "tiles").
         """
-        return min(256, n_points // 5)
+        return min(256, max(96, n_points // 5))
 
     def at(self, slots: np.ndarray) -> tuple[Any, np.ndarray]:
         """The points in some slots and their row cache."""
