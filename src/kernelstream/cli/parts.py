@@ -9,6 +9,7 @@ from kernelstream import (
     margins,
     scalings,
     step_sizes,
+    stores,
     updates,
 )
 from kernelstream.parts import Entry, all_parts
@@ -24,6 +25,7 @@ _KINDS = {
     "step_size": (step_sizes, "how far to go?"),
     "update": (updates, "how does a gradient become coefficients?"),
     "budget": (budgets, "which points stay?"),
+    "device": (stores, "where do points live?"),
     "mixing": (committee, "how much does each member of a committee count?"),
 }
 
