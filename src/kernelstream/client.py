@@ -97,7 +97,9 @@ class Client:
         """Close the connection."""
         self._http.close()
 
-    def predict(self, X: Any, ids: Any = None, wait: bool = False) -> Predicted:
+    def predict(
+        self, X: Any, ids: Any = None, wait: bool = False, *, keys: Any = None
+    ) -> Predicted:  # fmt: skip
         """Predict rows.
 
         Parameters
@@ -107,15 +109,20 @@ class Client:
             Under which the rows wait for targets (`labels`).
         wait : bool, default=False
             Whether rows wait for targets under ids that the service makes.
+        keys : sequence of str, int or tuples of these, default=None
+            Of a fleet: the key of every row.
         """
         said = [
             self._post(f"predict?wait={'true' if wait else 'false'}", body)
-            for body in self._bodies(X, None, ids)
+            for body in self._bodies(X, None, ids, keys)
         ]
         found = [row_id for answer in said for row_id in answer.get("ids", [])]
         return Predicted([p for answer in said for p in answer["predictions"]], found or None)
 
-    def learn(self, X: Any, y: Any = None, ids: Any = None, on_bad_row: str = "raise") -> Learned:
+    def learn(
+        self, X: Any, y: Any = None, ids: Any = None, on_bad_row: str = "raise", *,
+        keys: Any = None,
+    ) -> Learned:  # fmt: skip
         """Learn rows; they are on the service's disk when this returns.
 
         Parameters
@@ -126,15 +133,17 @@ class Client:
         ids : sequence of str or int, default=None
             One for each row; None: new ones.
         on_bad_row : {"raise", "skip"}, default="raise"
+        keys : sequence of str, int or tuples of these, default=None
+            Of a fleet: the key of every row.
         """
-        return self._learn(f"learn?on_bad_row={on_bad_row}", X, y, ids)
+        return self._learn(f"learn?on_bad_row={on_bad_row}", X, y, ids, keys)
 
-    def step(self, X: Any, y: Any = None, ids: Any = None) -> Learned:
+    def step(self, X: Any, y: Any = None, ids: Any = None, *, keys: Any = None) -> Learned:
         """Predict rows, then learn them; parameters as in `learn`.
 
         Where an answer was lost, the predictions of rows that had been learned are those after it.
         """
-        return self._learn("step", X, y, ids)
+        return self._learn("step", X, y, ids, keys)
 
     def labels(self, ids: Any, y: Any) -> Learned:
         """Learn rows whose targets come later, by the ids that `predict` was given or returned."""
@@ -144,11 +153,11 @@ class Client:
         """Everything that a person can read about the model."""
         return self._send("GET", f"/v1/models/{self.model}", None)
 
-    def _learn(self, action: str, X: Any, y: Any, ids: Any) -> Learned:
+    def _learn(self, action: str, X: Any, y: Any, ids: Any, keys: Any) -> Learned:
         total, first = Learned(0, 0, [], [], []), 0
         n = len(_plain(X))
         ids = [uuid.uuid4().hex for _ in range(n)] if ids is None else ids
-        for body in self._bodies(X, y, ids):
+        for body in self._bodies(X, y, ids, keys):
             told = _told(self._post(action, body), first)
             total = Learned(
                 total.accepted + told.accepted, total.repeated + told.repeated,
@@ -157,19 +166,17 @@ class Client:
             first += len(body["rows"])
         return total
 
-    def _bodies(self, X: Any, y: Any, ids: Any) -> Iterator[dict[str, Any]]:
-        rows, targets, of_rows = _plain(X), _plain(y), _plain(ids)
-        for name, values in (("y", targets), ("ids", of_rows)):
-            if values is not None and len(values) != len(rows):
+    def _bodies(self, X: Any, y: Any, ids: Any, keys: Any) -> Iterator[dict[str, Any]]:
+        rows, given = _plain(X), {"targets": y, "ids": ids, "keys": keys}
+        columns = {name: _plain(values) for name, values in given.items() if values is not None}
+        for name, values in columns.items():
+            if len(values) != len(rows):
+                name = "y" if name == "targets" else name
                 raise ValueError(f"X has {len(rows):,} rows, and {name} has {len(values):,}.")
+        columns["rows"] = rows
         for start in range(0, len(rows), self.rows_per_request):
             part = slice(start, start + self.rows_per_request)
-            body = {"rows": rows[part]}
-            if targets is not None:
-                body["targets"] = targets[part]
-            if of_rows is not None:
-                body["ids"] = of_rows[part]
-            yield body
+            yield {name: values[part] for name, values in columns.items()}
 
     def _post(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
         return self._send("POST", f"/v1/models/{self.model}/{action}", body)

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 import kernelstream as ks
+from kernelstream.fleet import records
 from kernelstream.learner import machine
 from kernelstream.serve import ServedModel
 from kernelstream.serve.server import Server
@@ -42,7 +43,8 @@ def running(service, host="127.0.0.1", port=None):
 def interpreted():
     """Learn without the compiler: few rows, and several kinds of models."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(machine, "entry_point", lambda function, *_: function.py_func)
+        for module in (machine, records):
+            patch.setattr(module, "entry_point", lambda function, *_: function.py_func)
         yield
 
 

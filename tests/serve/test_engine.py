@@ -158,7 +158,7 @@ def test_predictions_do_not_wait_for_learning(serve):
     learn(served, rows(0, 50))
     before, go = served.predict(ROWS), threading.Event()
     learn_block = served.served.learn
-    served.served.learn = lambda X, y: go.wait(30) and learn_block(X, y)
+    served.served.learn = lambda block: go.wait(30) and learn_block(block)
     waiting = served.submit(rows(50, 300))
     waiting.logged.result(30)
     assert served.predict(ROWS) == before
@@ -173,7 +173,7 @@ def test_a_full_queue_says_when_to_come_back(serve):
     served = serve(limits=Limits(rows=20, queued_rows=40))
     go = threading.Event()
     learn_block = served.served.learn
-    served.served.learn = lambda X, y: go.wait(30) and learn_block(X, y)
+    served.served.learn = lambda block: go.wait(30) and learn_block(block)
     served.submit(rows(0, 20)).logged.result(30)  # the writer has it
     waiting = [served.learn(rows(i, i + 20)) for i in (20, 40)]
     with pytest.raises(QueueFull, match="40 rows wait") as full:
@@ -223,7 +223,7 @@ def test_a_checkpoint_that_cannot_be_saved_is_made_up_for_by_the_log(serve, capl
 
 def test_a_writer_that_fails_says_so(serve):
     served = serve()
-    served.served.learn = lambda X, y: 1 / 0
+    served.served.learn = lambda block: 1 / 0
     with pytest.raises(Closed, match="ZeroDivisionError"):
         served.learn(rows(0, 5)).result(30)
     with pytest.raises(Closed, match="restart"):
@@ -253,9 +253,9 @@ def test_requests_can_be_written_one_by_one(serve, monkeypatch):
     go, sizes = threading.Event(), []
     learn_block = served.served.learn
 
-    def watched(X, y):
-        sizes.append(len(X))
-        return go.wait(30) and learn_block(X, y)
+    def watched(block):
+        sizes.append(len(block.X))
+        return go.wait(30) and learn_block(block)
 
     served.served.learn = watched
     waiting = [served.learn(rows(i, i + 5)) for i in range(0, 50, 5)]

@@ -373,7 +373,7 @@ def test_a_full_queue_is_429_and_the_client_comes_back(tmp_path, interpreted):
     model = ServedModel("m", new_model(), tmp_path, limits=limits)
     learn, slow = model.served.learn, threading.Event()
     with running(Service([model], limits)) as url, httpx.Client(base_url=url) as http:
-        model.served.learn = lambda X, y: slow.wait(30) and learn(X, y)
+        model.served.learn = lambda block: slow.wait(30) and learn(block)
         body = {"rows": X[:10].tolist(), "targets": Y[:10]}
         assert post(http, "m/learn", body).status_code == 202  # the writer has it
         model.submit(Block(X[:10], Y[:10]))
@@ -389,7 +389,7 @@ def test_a_full_queue_is_429_and_the_client_comes_back(tmp_path, interpreted):
 
 def test_a_model_that_has_failed_is_not_ready(tmp_path, interpreted):
     model = ServedModel("m", new_model(), tmp_path)
-    model.served.learn = lambda X, y: 1 / 0
+    model.served.learn = lambda block: 1 / 0
     with running(Service([model])) as url, httpx.Client(base_url=url) as http:
         check_problem(post(http, "m/step", GOOD), 503, "ZeroDivisionError")
         check_problem(http.get("/readyz"), 503, "restart")

@@ -87,7 +87,7 @@ def test_the_page_lives_through_a_whole_day(browser, tmp_path, interpreted):
     with running(again, port=port):
         until(browser, lambda: "Live" in text(browser, "connection"), 25)
         assert figures(browser)["Rows learned"] == "50"
-        again.models["committee"].served.learn = lambda X, y: 1 / 0
+        again.models["committee"].served.learn = lambda block: 1 / 0
         again.models["committee"].submit(rows(50, 60))
         until(browser, lambda: "ZeroDivisionError" in text(browser, "failure"))
     severe = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]

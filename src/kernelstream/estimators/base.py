@@ -342,6 +342,19 @@ class StreamEstimator(Intake, BaseEstimator):
         """What predicts: the model as it is."""
         return "last"
 
+    def encoded(self, X: Any) -> Any:
+        """Rows as the numbers that the machine sees, none of which is missing; or an error.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dictionaries
+
+        Returns
+        -------
+        ndarray or sparse matrix
+        """
+        return self._asked(X, self._known())
+
     def outputs(self, X: Any) -> np.ndarray:
         """The scores of rows, one for every output of the machine.
 

@@ -1,7 +1,7 @@
 """A model per key: sensors, customers, cards or shops that come and go."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from kernelstream.fleet.keys import as_keys, keys_from_array, keys_to_array, par
 from kernelstream.fleet.places import NOWHERE, Places
 from kernelstream.fleet.store import ModelStore
 from kernelstream.learner.rows import NOT_FINITE, TOO_LARGE_A_STEP, BadRow
-from kernelstream.parts import integer_at_least
+from kernelstream.parts import integer_at_least, one_of
 from kernelstream.waiting import WaitingRoom
 
 __all__ = ["KeyedFleet"]
@@ -223,7 +223,7 @@ class KeyedFleet:
                 raise BadRow(row, problem)
             return Rows(names, X, y, weight, np.arange(n_rows), [], n_rows)
         sifted = Sifted(
-            X, y, weight, lambda X: problems_of_rows(X, self.n_features), self._target_problem()
+            X, y, weight, lambda X: problems_of_rows(X, self.n_features), self.target_check()
         )
         is_bad = {bad.row for bad in sifted.bad}
         sifted.kept = sifted.kept[[row not in problems for row in sifted.kept.tolist()]]
@@ -231,8 +231,8 @@ class KeyedFleet:
         names = [names[row] for row in sifted.kept.tolist()]
         return Rows(names, *sifted.sound(), sifted.kept, [*sifted.bad, *bad], n_rows)
 
-    def _target_problem(self) -> Any:
-        """What tells what is wrong with a target."""
+    def target_check(self) -> Callable[[Any], str | None]:
+        """A function that tells what is wrong with a target, if anything is."""
         check, labels = self.prototype.target_check(), self._labels()
         known = None if labels is None else set(labels.names)
         if known is None and self.classes is not None:
@@ -635,6 +635,33 @@ class KeyedFleet:
             found[name] = np.concatenate(columns[name]) if columns[name] else np.zeros(0)
         return {**found, "idle_rows": idle, "moved_out": idle < 0}
 
+    def leading(self, n: int, column: str = "idle_rows") -> dict[str, Any]:
+        """The columns of `table` for a few of the models in memory.
+
+        Parameters
+        ----------
+        n : int
+            How many at most.
+        column : {"idle_rows", "drift_score"}, default="idle_rows"
+            Those that learned last come first, or those that drift most.
+        """
+        one_of("column", column, ["idle_rows", "drift_score"])
+        with self._publishing:
+            fleet, places = self.fleet_, self._places.taken()
+            if fleet is None:
+                return {"key": [], **{name: np.zeros(0) for name in [*_COLUMNS, "idle_rows"]}}
+            keys, idle = self._places.keys(), self.n_rows_ - self._places.last[places]
+            models = fleet.known().models
+            with models.gate:
+                first = idle
+                if column == "drift_score":
+                    first = -fleet.readable("drift_score_", models)[places]
+                chosen = np.argsort(first, kind="stable")[:n]
+                found = {
+                    name: fleet.readable(f"{name}_", models)[places[chosen]] for name in _COLUMNS
+                }
+        return {"key": [keys[i] for i in chosen.tolist()], **found, "idle_rows": idle[chosen]}
+
     def to_pandas(self) -> Any:
         """A table with a line for every key: counts, drift scores, step sizes, margins.
 
@@ -672,7 +699,7 @@ class KeyedFleet:
         """
         n = integer_at_least("n", n, 1)
         with self._turn:
-            parts = [self._alike() for _ in range(n)]
+            parts = [self.alike() for _ in range(n)]
             for keys, contents in self.chunks():
                 where = [part_of(key, n) for key in keys]
                 for p, part in enumerate(parts):
@@ -737,7 +764,7 @@ class KeyedFleet:
         empty.put(np.arange(1))
         return empty
 
-    def _alike(self) -> "KeyedFleet":
+    def alike(self) -> "KeyedFleet":
         """A fleet of the same kind without models."""
         other = KeyedFleet(
             self.preset, self.task, n_features=self.n_features, classes=self.classes,

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["as_keys", "from_text", "keys_from_array", "keys_to_array", "part_of", "to_text"]
+__all__ = [
+    "as_keys", "from_text", "keys_from_array", "keys_to_array", "part_of", "to_text", "with_tuples"
+]  # fmt: skip
 
 _PLAIN = {str, int}
 
@@ -69,11 +71,12 @@ def to_text(key: Any) -> str:
 
 def from_text(text: str) -> Any:
     """The key of a text."""
-    return _with_tuples(json.loads(text))
+    return with_tuples(json.loads(text))
 
 
-def _with_tuples(value: Any) -> Any:
-    key = tuple(map(_with_tuples, value)) if isinstance(value, list) else value
+def with_tuples(value: Any) -> Any:
+    """A key as JSON has it, with lists for tuples, as it is; a ValueError where it is none."""
+    key = tuple(map(with_tuples, value)) if isinstance(value, list) else value
     if type(key) not in (str, int, tuple) or key == ():
         raise ValueError(f"{value!r} is no key.")
     return key
@@ -91,7 +94,7 @@ def keys_from_array(array: np.ndarray) -> list[Any]:
     if not isinstance(found, list):
         raise ValueError("the keys of the file are no list.")
     if not set(map(type, found)) <= _PLAIN:
-        found = [_with_tuples(key) for key in found]
+        found = [with_tuples(key) for key in found]
     if len(set(found)) != len(found):
         raise ValueError("a key of the file is there twice.")
     return found

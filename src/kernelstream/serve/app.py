@@ -132,23 +132,31 @@ def _name(request: Request[Any, Any, Any]) -> str:
     return str(request.path_params["name"])
 
 
-def _parameters(request: Request[Any, Any, Any], **allowed: tuple[str, str]) -> dict[str, bool]:
-    """Parameters of the query, each of two values of which the second means yes."""
-    found = dict.fromkeys(allowed, False)
+def _parameters(
+    request: Request[Any, Any, Any], **allowed: tuple[str, str] | None
+) -> dict[str, Any]:  # fmt: skip
+    """Parameters of the query: any text, or None; or one of two, of which the second means yes."""
+    found = {name: None if values is None else False for name, values in allowed.items()}
     for name, value in request.query_params.multi_items():
-        if name not in allowed or value not in allowed[name]:
-            known = ", ".join(f"{name}={'|'.join(values)}" for name, values in allowed.items())
+        values: Any = allowed.get(name, ())
+        if values is not None and value not in values:
+            known = ", ".join(
+                f"{name}={'...' if values is None else '|'.join(values)}"
+                for name, values in allowed.items()
+            )
             raise Problem(
                 400, "query", "The query cannot be read",
                 f"{name}={value} is not known here; what can be given: {known or 'nothing'}."[:500],
             )  # fmt: skip
-        found[name] = value == allowed[name][1]
+        found[name] = value if values is None else value == values[1]
     return found
 
 
-async def _done(body: bytes, work: Callable[..., Any], *arguments: Any) -> Any:
+async def _done(
+    body: bytes, work: Callable[..., Any], *arguments: Any, is_slow: bool = False
+) -> Any:  # fmt: skip
     """Do some work, on another thread if there is much, so that others need not wait for it."""
-    if len(body) > _LARGE:
+    if is_slow or len(body) > _LARGE:
         return await asyncio.to_thread(work, *arguments)
     return work(*arguments)
 
@@ -162,6 +170,7 @@ async def _result(future: Any) -> Any:
 
 _NO_YES = ("false", "true")
 _RAISE_SKIP = ("raise", "skip")
+_LATEST_DRIFT = ("latest", "drift")
 
 
 def _learning(service: Service) -> list[Any]:
@@ -169,11 +178,14 @@ def _learning(service: Service) -> list[Any]:
     async def predict(request: Request[Any, Any, Any]) -> Response[bytes]:
         asked = _parameters(request, wait=_NO_YES, scores=_NO_YES)
         kind, body = _content_type(request), await request.body()
+        # rows that wait for targets are written to the disk, which may be the case
+        waits = asked["wait"] or b"id" in body
         return _json(
             await _done(
-                body, service.predict, _name(request), body, kind, asked["wait"], asked["scores"]
+                body, service.predict, _name(request), body, kind, asked["wait"], asked["scores"],
+                is_slow=waits,
             )
-        )
+        )  # fmt: skip
 
     @post("/v1/models/{name:str}/learn", status_code=202)
     async def learn(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -217,8 +229,8 @@ def _about(service: Service) -> list[Any]:
     @get("/v1/models")
     async def models(request: Request[Any, Any, Any]) -> Response[bytes]:
         _parameters(request)
-        names = ("name", "class", "task", "n_seen", "error", "recent_error", "rows_per_second",
-                 "failure")  # fmt: skip
+        names = ("name", "class", "task", "n_seen", "n_keys", "error", "recent_error",
+                 "rows_per_second", "failure")  # fmt: skip
         states = [model.state() for model in service.models.values()]
         return _json({"models": [{name: state.get(name) for name in names} for state in states]})
 
@@ -226,6 +238,16 @@ def _about(service: Service) -> list[Any]:
     async def model(request: Request[Any, Any, Any]) -> Response[bytes]:
         history = _parameters(request, history=_NO_YES)["history"]
         return _json(service.model(_name(request)).state(history))
+
+    @get("/v1/models/{name:str}/keys")
+    async def keys(request: Request[Any, Any, Any]) -> Response[bytes]:
+        asked = _parameters(request, limit=None, sort=_LATEST_DRIFT, key=None)
+        name, key = _name(request), asked["key"]
+        if key is not None:
+            return _json(await asyncio.to_thread(service.key, name, key))
+        limit = "100" if asked["limit"] is None else asked["limit"]
+        found = await asyncio.to_thread(service.keys, name, limit, asked["sort"])
+        return _json({"keys": found})
 
     @get("/v1/models/{name:str}/events")
     async def events(request: Request[Any, Any, Any]) -> Stream:
@@ -263,7 +285,7 @@ def _about(service: Service) -> list[Any]:
     async def openapi() -> Response[bytes]:
         return _json(document(service.limits))
 
-    return [models, model, events, metrics, healthz, readyz, openapi]
+    return [models, model, keys, events, metrics, healthz, readyz, openapi]
 
 
 async def _states(service: Service, model: Any) -> AsyncIterator[bytes]:
@@ -365,7 +387,7 @@ def _endpoint(path: str) -> str:
     parts = path.strip("/").split("/")
     if parts[:2] == ["v1", "models"]:
         last = parts[3] if len(parts) == 4 else ""
-        if last in ("predict", "learn", "step", "labels", "events"):
+        if last in ("predict", "learn", "step", "labels", "events", "keys"):
             return last
         return "model" if len(parts) == 3 else "models" if len(parts) == 2 else "other"
     return parts[0] if path in _OPEN or path == "/metrics" else "other"

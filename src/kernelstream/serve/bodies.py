@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from kernelstream.fleet.keys import with_tuples
 from kernelstream.serve.limits import Limits
 from kernelstream.serve.problems import Problem, bad_rows
 
@@ -14,6 +15,7 @@ __all__ = ["FORMATS", "Body", "Labels", "Rows", "read_labels", "read_rows"]
 Entry = float | str | bool | None
 Target = int | float | str | bool | None
 Id = str | int
+Key = str | int | list  # a list is a tuple
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -23,6 +25,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     rows: list[list[float]]
     targets: list[Target] | None = None
     ids: list[Id] | None = None
+    keys: list[Key] | None = None
 
 
 class Rows(msgspec.Struct, forbid_unknown_fields=True):
@@ -32,6 +35,7 @@ class Rows(msgspec.Struct, forbid_unknown_fields=True):
     rows: list[list[Entry] | dict[str, Entry]]
     targets: list[Target] | None = None
     ids: list[Id] | None = None
+    keys: list[Key] | None = None
 
 
 class Labels(msgspec.Struct, forbid_unknown_fields=True):
@@ -45,15 +49,16 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
     row: list[Entry] | dict[str, Entry]
     target: Target = None
     id: Id | None = None
+    key: Key | None = None
 
 
 _FAST, _GENERAL = msgspec.json.Decoder(Body), msgspec.json.Decoder(Rows)
 _LABELS, _LINE = msgspec.json.Decoder(Labels), msgspec.json.Decoder(_Line)
-_ROW = re.compile(r"\$\.(?:rows|targets|ids)\[(\d+)\]")
+_ROW = re.compile(r"\$\.(?:rows|targets|ids|keys)\[(\d+)\]")
 
 
-def read_rows(body: bytes, content_type: str, limits: Limits) -> Any:
-    """The rows, targets and ids of a body; ids are strings, all different.
+def read_rows(body: bytes, content_type: str, limits: Limits, has_keys: bool = False) -> Any:
+    """The rows, targets, ids and keys of a body; ids are strings, all different.
 
     Parameters
     ----------
@@ -61,8 +66,10 @@ def read_rows(body: bytes, content_type: str, limits: Limits) -> Any:
     content_type : str
         Without parameters.
     limits : Limits
+    has_keys : bool, default=False
+        Whether the column `key` of an Arrow table has the keys of the rows, or is a feature.
     """
-    found = FORMATS[content_type](body)
+    found = FORMATS[content_type](body, has_keys)
     n = len(found.rows)
     if not n:
         raise _malformed("rows is empty: give at least one row.")
@@ -72,12 +79,14 @@ def read_rows(body: bytes, content_type: str, limits: Limits) -> Any:
             f"The request has {n:,} rows, and the limit is {limits.rows:,}: send them in several "
             "requests.", limit=limits.rows,
         )  # fmt: skip
-    for name in ("targets", "ids"):
+    for name in ("targets", "ids", "keys"):
         values = getattr(found, name)
         if values is not None and len(values) != n:
             raise _malformed(f"{name} has {len(values):,} entries, and rows has {n:,}.")
     if found.ids is not None:
         found.ids = _sound_ids(found.ids, limits)
+    if found.keys is not None:
+        found.keys = _sound_keys(found.keys)
     return found
 
 
@@ -114,6 +123,16 @@ def _sound_ids(ids: list[Any], limits: Limits) -> list[Any]:
     return texts
 
 
+def _sound_keys(keys: list[Any]) -> list[Any]:
+    found = []
+    for i, key in enumerate(keys):
+        try:
+            found.append(with_tuples(key))
+        except (ValueError, RecursionError):
+            raise bad_rows({i: "its key is not a string, an integer, or a list of these"}) from None
+    return found
+
+
 def _decoded(decoder: Any, body: bytes) -> Any:
     try:
         return decoder.decode(body)
@@ -135,14 +154,14 @@ def _malformed(detail: str) -> Problem:
     return Problem(400, "malformed-body", "The body cannot be read", detail)
 
 
-def _read_json(body: bytes) -> Any:
+def _read_json(body: bytes, has_keys: bool) -> Any:
     try:
         return _FAST.decode(body)
     except msgspec.MsgspecError:
         return _decoded(_GENERAL, body)
 
 
-def _read_lines(body: bytes) -> Rows:
+def _read_lines(body: bytes, has_keys: bool) -> Rows:
     lines = []
     for i, line in enumerate(line for line in body.split(b"\n") if line.strip()):
         try:
@@ -150,18 +169,24 @@ def _read_lines(body: bytes) -> Rows:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise bad_rows({i: _mended(str(error))}) from None
     targets: Any = [line.target for line in lines]
-    ids: Any = [line.id for line in lines]
-    if any(row_id is None for row_id in ids):
-        without = next((i for i, row_id in enumerate(ids) if row_id is None), 0)
-        if any(row_id is not None for row_id in ids):
-            raise bad_rows({without: "it has no id, and others have one"})
-        ids = None
     if all(target is None for target in targets):
         targets = None
-    return Rows([line.row for line in lines], targets, ids)
+    ids, keys = (_all_or_none([getattr(line, name) for line in lines], name)
+                 for name in ("id", "key"))  # fmt: skip
+    return Rows([line.row for line in lines], targets, ids, keys)
 
 
-def _read_arrow(body: bytes) -> Rows:
+def _all_or_none(values: list[Any], name: str) -> list[Any] | None:
+    """What every line has, or none."""
+    without = [i for i, value in enumerate(values) if value is None]
+    if len(without) == len(values):
+        return None
+    if without:
+        raise bad_rows({without[0]: f"it has no {name}, and others have one"})
+    return values
+
+
+def _read_arrow(body: bytes, has_keys: bool) -> Rows:
     try:
         import pyarrow as pa
     except ModuleNotFoundError:
@@ -174,20 +199,29 @@ def _read_arrow(body: bytes) -> Rows:
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _malformed(f"The body is not a stream of Arrow: {error}.") from None
-    columns = {name: table.column(name).to_pylist() for name in dict.fromkeys(table.column_names)}
+    columns = {name: _entries(table.column(name)) for name in dict.fromkeys(table.column_names)}
     if len(columns) < table.num_columns:
         raise _malformed("Two columns of the Arrow table have the same name.")
     targets, ids = columns.pop("targets", None), columns.pop("ids", None)
+    keys = columns.pop("key", None) if has_keys else None
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     # the same checks as for JSON: an Arrow table may hold anything
     try:
-        return msgspec.convert({"rows": rows, "targets": targets, "ids": ids}, Rows)
+        return msgspec.convert({"rows": rows, "targets": targets, "ids": ids, "keys": keys}, Rows)
     except msgspec.ValidationError as error:
         row = _ROW.search(str(error))
         raise bad_rows({int(row[1]) if row else 0: _mended(str(error))}) from None
 
 
-FORMATS: dict[str, Callable[[bytes], Any]] = {
+def _entries(column: Any) -> list[Any]:
+    """A column as JSON would have it: dates as ISO 8601 writes them."""
+    entries = column.to_pylist()
+    if str(column.type).startswith(("date", "timestamp")):
+        return [None if entry is None else entry.isoformat() for entry in entries]
+    return entries
+
+
+FORMATS: dict[str, Callable[[bytes, bool], Any]] = {
     "application/json": _read_json,
     "application/x-ndjson": _read_lines,
     "application/vnd.apache.arrow.stream": _read_arrow,

@@ -12,11 +12,12 @@ import numpy as np
 
 from kernelstream.estimators import StreamEstimator
 from kernelstream.evaluate import prequential
-from kernelstream.learner.rows import BadRow
+from kernelstream.learner.rows import NOT_FINITE, BadRow
+from kernelstream.serve.log import Block, as_rows
 
-__all__ = ["Outcome", "ServedEstimator"]
+__all__ = ["MOST_CLASSES", "Outcome", "ServedEstimator", "nothing_learned", "problems_by_row"]
 
-_MOST_CLASSES = 100  # that are listed where a person reads
+MOST_CLASSES = 100  # that are listed where a person reads
 # numbers of a model that are shown and exported, where it has them
 _READABLE = ("n_seen_", "step_size_", "margin_", "offset_", "n_support_", "drift_score_")
 
@@ -32,6 +33,18 @@ class Outcome(NamedTuple):
     series: dict[str, np.ndarray]  # numbers of the model at each row that was learned
 
 
+def nothing_learned(skipped: list[BadRow]) -> Outcome:
+    """What happened to a block of which no row could be learned."""
+    nothing = np.zeros(0, dtype=np.int64)
+    return Outcome(nothing, [], np.zeros(0), nothing, skipped, {})
+
+
+def problems_by_row(check: Any, targets: list[Any]) -> dict[int, str]:
+    """What a check finds wrong with targets, by row."""
+    found = enumerate(check(target) for target in targets)
+    return {i: problem for i, problem in found if problem is not None}
+
+
 class ServedEstimator:
     """What a service needs of an estimator.
 
@@ -41,12 +54,10 @@ class ServedEstimator:
         A classifier, a regressor or a detector, of one machine or a committee.
     """
 
+    serves = StreamEstimator
+    has_keys = False
+
     def __init__(self, model: Any):
-        if not isinstance(model, StreamEstimator):
-            raise TypeError(
-                f"a {type(model).__name__} cannot be served: give an estimator of this library, "
-                "such as KernelClassifier or a committee."
-            )
         self.model = model
         self.task: str = model.task
         # Rows come here as arrays in the order of the columns: the model need not look for names.
@@ -73,35 +84,58 @@ class ServedEstimator:
         known = self.is_ready and self.task == "classification"
         return self.model.classes_.tolist() if known else []
 
-    def target_problems(self, targets: list[Any]) -> dict[int, str]:
-        """What is wrong with targets, by row."""
-        check = self.model.target_check()
-        found = enumerate(check(target) for target in targets)
+    @property
+    def takes_tables(self) -> bool:
+        """Whether rows come by column name, and the model itself encodes them."""
+        return self.is_ready and self.model.learns_from_tables()
+
+    def row_problems(self, block: Block) -> dict[int, str]:
+        """What is wrong with rows, as far as it can be told before they are learned."""
+        if block.width is not None:
+            finite = np.isfinite(block.X).all(axis=1)
+            return {int(i): NOT_FINITE for i in np.flatnonzero(~finite)}
+        rows = block.X.tolist()
+        if self._problem(rows) is None:
+            return {}
+        found = enumerate(self._problem([row]) for row in rows)
         return {i: problem for i, problem in found if problem is not None}
 
-    def predict(self, X: np.ndarray) -> list[Any]:
-        """Labels, numbers, or +1 (familiar) and -1 (alarm)."""
-        return self.model.predict(X).tolist()
+    def _problem(self, rows: list[dict[str, Any]]) -> str | None:
+        """What is wrong with a table, if anything is."""
+        try:
+            self.model.encoded(rows)
+        except BadRow as bad:
+            return bad.reason
+        except ValueError as error:
+            return str(error)
+        return None
 
-    def scores(self, X: np.ndarray) -> list[Any]:
+    def target_problems(self, targets: list[Any]) -> dict[int, str]:
+        """What is wrong with targets, by row."""
+        return problems_by_row(self.model.target_check(), targets)
+
+    def predict(self, block: Block) -> list[Any]:
+        """Labels, numbers, or +1 (familiar) and -1 (alarm)."""
+        return self.model.predict(_given(block)).tolist()
+
+    def scores(self, block: Block) -> list[Any]:
         """One number per row, or one per class."""
         if self.task == "regression":
-            return self.model.predict(X).tolist()
-        return self.model.decision_function(X).tolist()
+            return self.predict(block)
+        return self.model.decision_function(_given(block)).tolist()
 
-    def learn(self, X: np.ndarray, targets: list[Any] | None) -> Outcome:
+    def learn(self, block: Block) -> Outcome:
         """Predict every row, then learn it; rows that cannot be learned are left out."""
         skipped: list[BadRow] = []
         model, before = self.model, self.model.on_bad_row
         model.on_bad_row = skipped.append
-        y = None if self.task == "novelty" else np.array(targets)
+        y = None if self.task == "novelty" else np.array(block.targets)
         try:
-            done = prequential(model, X, y, declare_classes=False)
+            done = prequential(model, _given(block), y, declare_classes=False)
         except Exception as error:  # it has left the model as it was
-            if len(skipped) < len(X):
-                skipped = [BadRow(i, str(error)) for i in range(len(X))]
-            nothing = np.zeros(0, dtype=np.int64)
-            return Outcome(nothing, [], np.zeros(0), nothing, skipped, {})
+            if len(skipped) < len(block.X):
+                skipped = [BadRow(i, str(error)) for i in range(len(block.X))]
+            return nothing_learned(skipped)
         finally:
             model.on_bad_row = before
         series = {
@@ -123,7 +157,7 @@ class ServedEstimator:
                  "columns": self.columns}  # fmt: skip
         if self.task == "classification":
             classes = self.classes
-            found |= {"n_classes": len(classes), "classes": classes[:_MOST_CLASSES]}
+            found |= {"n_classes": len(classes), "classes": classes[:MOST_CLASSES]}
         return found | self.numbers()
 
     def numbers(self) -> dict[str, Any]:
@@ -142,10 +176,14 @@ class ServedEstimator:
         """Compile what is needed to learn and to predict, on a copy that is thrown away."""
         if self.is_ready:
             twin = ServedEstimator(copy.deepcopy(self.model))
-            rows = np.zeros((2, twin.model.n_features_in_))
-            twin.learn(rows, [twin.classes[0]] * 2 if twin.classes else [0.0, 0.0])
-            twin.learn(rows[:1], [twin.classes[0]] if twin.classes else [0.0])
-            twin.predict(rows[:1])
+            X = np.zeros((2, twin.model.n_features_in_))
+            if twin.takes_tables:
+                X = as_rows([{}, {}])
+            targets = [twin.classes[0] if twin.classes else 0.0] * 2
+            for n_rows in (2, 1):
+                twin.learn(Block(X[:n_rows], targets[:n_rows]))
+            if not twin.takes_tables:  # whose rows may not be empty
+                twin.predict(Block(X[:1]))
 
     def to_bytes(self, header: dict[str, Any]) -> bytes:
         """The content of a file."""
@@ -153,3 +191,8 @@ class ServedEstimator:
         if self._names is not None:
             saved.feature_names_in_ = self._names
         return saved.to_bytes(header)
+
+
+def _given(block: Block) -> Any:
+    """The rows as the estimator takes them."""
+    return block.X if block.width is not None else block.X.tolist()

@@ -19,8 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.files.bytes import FileError, from_bytes, to_bytes
+from kernelstream.fleet.keys import with_tuples
 
-__all__ = ["Block", "Log", "RecentIds"]
+__all__ = [
+    "Block", "Log", "RecentIds", "as_rows", "joined", "records", "sync_folder", "write_record"
+]  # fmt: skip
 
 _NAME = re.compile(r"log-(\d{20})\.ksl")
 _LENGTH = struct.Struct("<Q")
@@ -29,23 +32,70 @@ _LENGTH = struct.Struct("<Q")
 class Block(NamedTuple):
     """Rows that are learned together."""
 
-    X: np.ndarray
+    X: np.ndarray  # rows of numbers; or, of shape (n_rows,), dictionaries by column name
     targets: list[Any] | None = None
     ids: list[str | None] | None = None  # None, as a whole or for a row: it has no id
     position: int = 0  # how many rows came before it
+    keys: list[Any] | None = None  # of the rows, for a fleet
+
+    @property
+    def width(self) -> int | None:
+        """How many numbers a row has; None where rows go by column names."""
+        return None if self.X.ndim == 1 else self.X.shape[1]
 
     def to_bytes(self) -> bytes:
         """The block as a record."""
         header = {"position": self.position, "targets": self.targets, "ids": self.ids}
+        if self.keys is not None:
+            header["keys"] = self.keys
+        if self.width is None:
+            return to_bytes({**header, "rows": self.X.tolist()}, {})
         return to_bytes(header, {"X": self.X})
 
+    @classmethod
+    def from_record(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> "Block":
+        """The block of a record."""
+        X = as_rows(header["rows"]) if "rows" in header else arrays["X"]
+        keys = header.get("keys")
+        keys = None if keys is None else [with_tuples(key) for key in keys]
+        return cls(X, header["targets"], header["ids"], header["position"], keys)
+
     def take(self, rows: list[int]) -> "Block":
-        """Some of the rows."""
-        if len(rows) == len(self.X):
+        """Some of the rows, in this order."""
+        if rows == list(range(len(self.X))):
             return self
-        targets = None if self.targets is None else [self.targets[i] for i in rows]
-        ids = None if self.ids is None else [self.ids[i] for i in rows]
-        return Block(self.X[rows], targets, ids, self.position)
+
+        def taken(values: list[Any] | None) -> list[Any] | None:
+            return None if values is None else [values[i] for i in rows]
+
+        return Block(
+            self.X[rows], taken(self.targets), taken(self.ids), self.position, taken(self.keys)
+        )
+
+    def slice(self, start: int, stop: int) -> "Block":
+        """The rows between two positions."""
+        return self.take(list(range(start, min(stop, len(self.X)))))
+
+
+def joined(blocks: list[Block], position: int) -> Block:
+    """Several blocks as one. All have targets, or none; and so with keys."""
+    if len(blocks) == 1:
+        return blocks[0]._replace(position=position)
+
+    def chained(name: str) -> list[Any] | None:
+        lists = [getattr(block, name) for block in blocks]
+        return None if lists[0] is None else [value for values in lists for value in values]
+
+    ids = [i for block in blocks for i in (block.ids or [None] * len(block.X))]
+    X = np.concatenate([block.X for block in blocks])
+    return Block(X, chained("targets"), ids, position, chained("keys"))
+
+
+def as_rows(rows: list[Any]) -> np.ndarray:
+    """Dictionaries as an array of objects, which can be cut and joined as rows of numbers are."""
+    found = np.empty(len(rows), dtype=object)
+    found[:] = rows
+    return found
 
 
 class RecentIds:
@@ -118,11 +168,11 @@ class Log:
         segments = self._segments()
         last = len(segments) - 1
         for i, (_, path) in enumerate(segments):
-            for header, arrays in _records(path, may_be_cut=i == last):
+            for header, arrays in records(path, may_be_cut=i == last):
                 if "hashes" in arrays:
                     self._recent_ids.fill(arrays["hashes"])
                     continue
-                block = Block(arrays["X"], header["targets"], header["ids"], header["position"])
+                block = Block.from_record(header, arrays)
                 self._recent_ids.add(block.ids or [])
                 if block.position < position:
                     continue
@@ -145,15 +195,15 @@ class Log:
 
     def append(self, block: Block) -> None:
         """Write a block, and return when it is on the disk."""
-        _write(self._file, block.to_bytes())
+        write_record(self._file, block.to_bytes())
 
     def begin_segment(self, position: int, oldest_needed: int = 0) -> None:
         """Begin a segment at a checkpoint, and delete those that no checkpoint needs."""
         path = self._folder / f"log-{position:020d}.ksl"
         new = path.open("wb")
         try:
-            _write(new, to_bytes({}, {"hashes": self._recent_ids.to_array()}))
-            _sync_folder(self._folder)
+            write_record(new, to_bytes({}, {"hashes": self._recent_ids.to_array()}))
+            sync_folder(self._folder)
         except OSError:  # the present segment goes on
             new.close()
             raise
@@ -174,7 +224,8 @@ class Log:
         return sorted((int(match[1]), path) for match, path in found if match)
 
 
-def _write(file: Any, content: bytes) -> None:
+def write_record(file: Any, content: bytes) -> None:
+    """Write a record at the end of a file, and return when it is on the disk."""
     end = file.tell()
     try:
         file.write(_LENGTH.pack(len(content)) + content)
@@ -186,7 +237,7 @@ def _write(file: Any, content: bytes) -> None:
         raise
 
 
-def _records(path: Path, may_be_cut: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def records(path: Path, may_be_cut: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """The records of a segment. What a crash left unfinished at its end is cut off.
 
     Only the last record can be unfinished, since each is on the disk before the next is written.
@@ -212,7 +263,7 @@ def _records(path: Path, may_be_cut: bool) -> Iterator[tuple[dict[str, Any], dic
             start += _LENGTH.size + length
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make the names of new files durable."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)

@@ -19,6 +19,7 @@ _OF_MODELS = [
     ("drift_score", "drift_score", "gauge", "How far the step size is above its recent mean."),
     ("n_events", "drift_events_total", "counter", "Changes of the stream."),
     ("n_support", "support_vectors", "gauge", "Support vectors."),
+    ("n_keys", "keys", "gauge", "Keys of a fleet."),
     ("n_queued", "queued_rows", "gauge", "Rows that wait to be learned."),
     ("n_without_target", "rows_without_target", "gauge", "Rows that wait for their target."),
     ("rows_per_second", "rows_per_second", "gauge", "Rows learned per second, lately."),

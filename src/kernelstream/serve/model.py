@@ -15,10 +15,11 @@ import numpy as np
 from kernelstream.files.checkpoints import Checkpointer
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.serve.estimator import Outcome, ServedEstimator
+from kernelstream.serve.fleet import ServedFleet
 from kernelstream.serve.limits import Limits
-from kernelstream.serve.log import Block, Log, RecentIds
+from kernelstream.serve.log import Block, Log, RecentIds, joined
 from kernelstream.serve.statistics import Statistics
-from kernelstream.waiting import WaitingRoom
+from kernelstream.serve.waiting import DurableRoom
 
 __all__ = ["Accepted", "Answer", "Closed", "QueueFull", "ServedModel"]
 
@@ -115,7 +116,7 @@ class ServedModel:
     Parameters
     ----------
     name : str
-    model : estimator
+    model : estimator or KeyedFleet
         Where the folder has a checkpoint, that one is used instead.
     folder : str or path-like
         For checkpoints and the log. It is made if it is not there, and held until `close`.
@@ -154,7 +155,7 @@ class ServedModel:
         self._checkpoints = Checkpointer(Path(folder), every_rows=every, keep=2)
         found, self.position, saved = self._checkpoints.resume_with_extra(lambda: model)
         self.extra = (extra or {}) if saved is None else saved
-        self.served = ServedEstimator(found)
+        self.served = _served(found)
         self.statistics = Statistics(self.served.task, self.extra.pop("service", None))
         self.version = 0  # which changes when anything that is shown does
         self.failure: str | None = None
@@ -166,8 +167,8 @@ class ServedModel:
         self.served.warm_up()
         self._queue = _Queue(max(self.limits.queued_rows, self.limits.rows))
         self._admission = threading.Lock()
-        self._room = WaitingRoom(self.limits.waiting_rows)
-        self._entering = threading.Lock()  # the waiting room
+        self._room = DurableRoom(Path(folder), self.limits.waiting_rows)
+        self._room.discharge([i for i in self._room.ids if i in self._recent_ids])
         self._width = self.served.n_features
         self._labels = set(self.served.classes)
         self._writer = threading.Thread(target=self._write, name=f"writer of {name}", daemon=True)
@@ -185,14 +186,19 @@ class ServedModel:
         """How long a row must be, once that is known."""
         return self._width
 
-    def predict(self, X: np.ndarray) -> list[Any]:
+    def predict(self, X: np.ndarray, keys: list[Any] | None = None) -> list[Any]:
         """What the model predicts, as of the last block that was learned."""
-        return self.served.predict(X)
+        return self.served.predict(Block(X, keys=keys))
 
-    def wait_for_targets(self, ids: list[str], X: np.ndarray) -> None:
-        """Keep rows that were predicted until their targets come (`learn_targets`)."""
-        with self._entering:
-            self._room.admit(ids, X)
+    def wait_for_targets(self, block: Block) -> None:
+        """Keep rows that were predicted until their targets come (`learn_targets`).
+
+        They are on the disk when this returns.
+        """
+        try:
+            self._room.admit(block)
+        except OSError as error:
+            raise Closed(f"the rows cannot be kept ({error}): try later.") from None
 
     def state(self, history: bool = False) -> dict[str, Any]:
         """Everything that a person can read, as plain data."""
@@ -209,29 +215,58 @@ class ServedModel:
 
     # --- learning --------------------------------------------------------------------------------
 
-    def problems(self, X: np.ndarray, targets: list[Any] | None) -> dict[int, str]:
+    def problems(self, block: Block) -> dict[int, str]:
         """Why rows cannot be learned, by row: what can be told before they are."""
-        finite = np.isfinite(X).all(axis=1)
-        found = {int(i): "it contains NaN or infinity" for i in np.flatnonzero(~finite)}
-        if targets is None:
+        targets = {} if block.targets is None else self.target_problems(block.targets)
+        return targets | self.key_problems(block) | self.served.row_problems(block)
+
+    def target_problems(self, targets: list[Any]) -> dict[int, str]:
+        """Why targets cannot be learned, by row."""
+        found = self.served.target_problems(targets)
+        if self.served.task != "classification":
             return found
-        found = self.served.target_problems(targets) | found
-        if self.served.task == "classification":
-            longest = self.limits.label_characters
-            for i, label in enumerate(targets):
-                if isinstance(label, str) and len(label) > longest:
-                    found[i] = f"its label has {len(label):,} characters, of {longest:,} at most"
-            with self._admission:
-                new = dict.fromkeys(t for i, t in enumerate(targets) if i not in found)
-                new_labels = [label for label in new if label not in self._labels]
-                beyond = set(new_labels[max(self.limits.classes - len(self._labels), 0) :])
-            for i, label in enumerate(targets):
-                if i not in found and label in beyond:
-                    found[i] = (
-                        f"its label is new, and the model has {self.limits.classes:,} classes, "
-                        "which is the limit"
-                    )
+        longest = self.limits.label_characters
+        for i, label in enumerate(targets):
+            if isinstance(label, str) and len(label) > longest:
+                found[i] = f"its label has {len(label):,} characters, of {longest:,} at most"
+        with self._admission:
+            new = dict.fromkeys(t for i, t in enumerate(targets) if i not in found)
+            new_labels = [label for label in new if label not in self._labels]
+            beyond = set(new_labels[max(self.limits.classes - len(self._labels), 0) :])
+        for i, label in enumerate(targets):
+            if i not in found and label in beyond:
+                found[i] = (
+                    f"its label is new, and the model has {self.limits.classes:,} classes, "
+                    "which is the limit"
+                )
         return found
+
+    def key_problems(self, block: Block) -> dict[int, str]:
+        """Keys that are too long, and new ones beyond the limit."""
+        found: dict[int, str] = {}
+        if block.keys is None:
+            return found
+        most, longest = self.limits.keys, self.limits.id_characters
+        new = self.served.new_keys(block)
+        room = max(most - self.served.numbers()["n_keys"], 0)
+        for place, (key, rows) in enumerate(new.items()):
+            n = len(str(key))
+            if not 0 < n <= longest:
+                found |= dict.fromkeys(rows, f"its key has {n:,} characters, of 1 to {longest}")
+            elif place >= room:
+                found |= dict.fromkeys(
+                    rows, f"its key is new, and there are {most:,} keys, which is the limit"
+                )
+        return found
+
+    def unknown_keys(self, block: Block) -> dict[int, str]:
+        """Rows that cannot be predicted, since their key has no model yet."""
+        new = {} if block.keys is None else self.served.new_keys(block)
+        return {
+            row: f"its key {key!r} is unknown: no row of it was learned"
+            for key, rows in new.items()
+            for row in rows
+        }
 
     def learn(self, block: Block) -> "Future[Answer]":
         """Learn rows that `problems` has no objection to; done when they are learned."""
@@ -253,32 +288,22 @@ class ServedModel:
 
     def waiting(self, ids: list[str]) -> tuple[list[int], list[int]]:
         """Which of these ids are those of rows that wait, and which of rows that were learned."""
-        with self._entering:
-            wait = [i for i, row_id in enumerate(ids) if row_id in self._room]
+        wait = [i for i, row_id in enumerate(ids) if row_id in self._room]
         rest = set(range(len(ids))) - set(wait)
         return wait, [i for i in sorted(rest) if ids[i] in self._recent_ids]
 
     def learn_targets(self, ids: list[str], targets: list[Any]) -> Any:
-        """Queue rows that waited for their targets, as `submit` does."""
-        with self._entering:
-            X = self._room.rows_of(ids)
-        pending = self.submit(Block(X, targets, list(ids)))
-        pending.logged.add_done_callback(lambda done: self._discharge(ids, done))
-        return pending
-
-    def _discharge(self, ids: list[str], done: "Future[Accepted]") -> None:
-        if done.exception() is None:  # otherwise they go on waiting
-            with self._entering:
-                self._room.discharge(ids)
+        """Queue rows that waited for their targets, as `submit` does; then they no longer wait."""
+        return self.submit(self._room.block_of(ids)._replace(targets=targets))
 
     def _admit(self, block: Block) -> None:
         """Remember what rows in the queue will add to the model; the width must fit."""
         with self._admission:
             if self._width is None:
-                self._width = block.X.shape[1]
-            if block.X.shape[1] != self._width:
+                self._width = block.width
+            if block.width not in (None, self._width):  # None: the model itself encodes a table
                 raise ValueError(
-                    f"rows have {block.X.shape[1]} features, and the model {self.name!r} learns "
+                    f"rows have {block.width} features, and the model {self.name!r} learns "
                     f"from {self._width}."
                 )
             if self.served.task == "classification":
@@ -298,6 +323,7 @@ class ServedModel:
         if self.failure is None and self.position > self._checkpoint_position:
             self._save()
         self._log.close()
+        self._room.close()
         self._checkpoints.close()
 
     # --- the writer ------------------------------------------------------------------------------
@@ -326,6 +352,7 @@ class ServedModel:
                     _refuse(pending, Closed(f"the log cannot be written ({error}): try later."))
                 return
             self._recent_ids.add(block.ids or [])
+            self._room.discharge(block.ids or [])
         accepted = []
         for pending, rows in zip(batch, places, strict=True):
             accepted.append(Accepted(len(rows), len(pending.block.X) - len(rows)))
@@ -350,14 +377,7 @@ class ServedModel:
                 rows = [i for i in rows if ids[i] is None or not self._is_known(ids[i], seen)]
             places.append(rows)
             blocks.append(pending.block.take(rows))
-        if len(blocks) == 1:
-            return blocks[0]._replace(position=self.position), places
-        X = np.concatenate([block.X for block in blocks])
-        targets = None
-        if self.served.task != "novelty":
-            targets = [target for block in blocks for target in block.targets or []]
-        ids = [i for block in blocks for i in (block.ids or [None] * len(block.X))]
-        return Block(X, targets, ids, self.position), places
+        return joined(blocks, self.position), places
 
     def _is_known(self, row_id: Any, seen: set[str]) -> bool:
         if row_id in seen or row_id in self._recent_ids:
@@ -369,13 +389,12 @@ class ServedModel:
         """Learn a block, a thousand rows at a time."""
         outcomes = []
         for start in range(0, len(block.X), _BLOCK):
-            rows = slice(start, start + _BLOCK)
-            targets = None if block.targets is None else block.targets[rows]
-            outcome = self.served.learn(block.X[rows], targets)
+            part = block.slice(start, start + _BLOCK)
+            outcome = self.served.learn(part)
             numbers = self.served.numbers()
             with self._looking:
-                self.statistics.note(outcome, targets, self.position, numbers)
-            self.position += len(block.X[rows])
+                self.statistics.note(outcome, part.targets, self.position, numbers)
+            self.position += len(part.X)
             self.version += 1
             outcomes.append(outcome)
         return outcomes
@@ -397,7 +416,8 @@ class ServedModel:
         predictions = [said.get(place.get(i, -1)) for i in range(len(pending.block.X))]
         others = [i for i, p in enumerate(predictions) if p is None and i not in place]
         if others and self.served.is_ready:
-            for i, p in zip(others, self.predict(pending.block.X[others]), strict=True):
+            said_now = self.served.predict(pending.block.take(others))
+            for i, p in zip(others, said_now, strict=True):
                 predictions[i] = p
         skipped = [
             {"row": i, "reason": reasons[at]} for i, at in place.items() if at in reasons
@@ -427,6 +447,17 @@ class ServedModel:
             for pending in batch:
                 _refuse(pending, Closed(reason))
             batch = self._queue.take(together=True)
+
+
+def _served(model: Any) -> Any:
+    """A model with what a service asks of it."""
+    for kind in (ServedEstimator, ServedFleet):
+        if isinstance(model, kind.serves):
+            return kind(model)
+    raise TypeError(
+        f"a {type(model).__name__} cannot be served: give an estimator of this library, such as "
+        "KernelClassifier or a committee, or a KeyedFleet."
+    )
 
 
 def _refuse(pending: _Pending, error: Exception) -> None:

@@ -13,6 +13,7 @@ __all__ = ["document"]
 
 _ROWS = {"rows": [[0.1, 2.5, -1.0], [1.5, 0.2, 0.3]]}
 _LEARN = {**_ROWS, "targets": ["yes", "no"], "ids": ["order-17", "order-18"]}
+_KEYS = "A fleet needs the keys of the rows, in keys."
 _ROW_PROPERTIES = {
     "row": {"type": "integer", "description": "Number of the row in the request, from 0."},
     "reason": {"type": "string"},
@@ -27,11 +28,11 @@ _PROBLEMS = {
     400: "The body or the query cannot be read.",
     401: "The token is missing or wrong.",
     403: "The host name is not served without a token.",
-    404: "There is no such model, or no row waits under these ids.",
+    404: "There is no such model or key, or no row waits under these ids.",
     409: "The model has not learned anything yet.",
     413: "The body is too large, or has too many rows.",
     415: "The content type is not supported.",
-    422: "Rows, targets or ids cannot be used: the answer says which and why.",
+    422: "Rows, targets, ids or keys cannot be used: the answer says which and why.",
     429: "Too many rows wait to be learned: see Retry-After.",
     503: "The model does not learn now, or too many pages are open.",
 }
@@ -73,14 +74,15 @@ def _paths(rows: Any, labels: Any) -> dict[str, Any]:
     model, models = "/v1/models/{name}", "/v1/models"
     return {
         f"{model}/predict": _post(
-            "Predict rows", "Rows with ids, or with wait=true, wait for their targets.",
+            "Predict rows", f"Rows with ids, or with wait=true, wait for their targets. {_KEYS}",
             _with_example(many, _ROWS), 200, "Predictions, in the order of the rows.",
             {"predictions": _ANY_LIST, "scores": _ANY_LIST, "ids": _strings()},
             {"predictions": ["yes", "no"]},
             [_flag("wait", "Whether the rows wait for targets."), _flag("scores", "Also scores.")],
         ),
         f"{model}/learn": _post(
-            "Learn rows", "Answered when the rows are on the disk; they are learned soon after.",
+            "Learn rows",
+            f"Answered when the rows are on the disk; they are learned soon after. {_KEYS}",
             _with_example(many, _LEARN), 202, "How many rows were accepted.",
             {**_COUNTS, "skipped": _SKIPPED}, {"accepted": 2, "repeated": 0, "skipped": []},
             [_choice("on_bad_row", ["raise", "skip"], "What becomes of rows that are bad.")],
@@ -102,6 +104,13 @@ def _paths(rows: Any, labels: Any) -> dict[str, Any]:
         model: _get(
             "The state of a model", "application/json", {"name": "model", "n_learned": 1000},
             [_NAME, _flag("history", "With the numbers that the page draws.")],
+        ),
+        f"{model}/keys": _get(
+            "Keys of a fleet: those that learned last or drift most, or one", "application/json",
+            {"keys": [{"key": "hall", "n_seen": 50, "drift_score": 0.1}]},
+            [_NAME, _query("limit", "integer", 100, "How many keys at most, up to 1,000."),
+             _choice("sort", ["latest", "drift"], "Which keys come first."),
+             _query("key", "string", '"hall"', "One key, as JSON: the state of its model.")],
         ),
         f"{model}/events": _get(
             "The state whenever it changes, as server-sent events", "text/event-stream",
@@ -179,6 +188,11 @@ def _with_example(content: dict[str, Any], example: Any) -> dict[str, Any]:
 def _choice(name: str, values: list[str], text: str) -> dict[str, Any]:
     schema = {"type": "string", "enum": values, "default": values[0]}
     return {"name": name, "in": "query", "schema": schema, "description": text}
+
+
+def _query(name: str, kind: str, example: Any, text: str) -> dict[str, Any]:
+    return {"name": name, "in": "query", "schema": {"type": kind}, "description": text,
+            "example": example}  # fmt: skip
 
 
 def _flag(name: str, text: str) -> dict[str, Any]:

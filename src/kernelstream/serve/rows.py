@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from kernelstream.serve.limits import Limits
+from kernelstream.serve.log import as_rows
 from kernelstream.serve.problems import Problem
 from kernelstream.tables import Block, Encoder, TableEncoder, encoder_from_json, shortened
 
@@ -21,11 +22,15 @@ class RowReader:
     encoder : TableEncoder, Encoder or None
         How a model that `kernelstream run` made encodes columns.
     limits : Limits
+    takes_tables : bool, default=False
+        Whether the model itself encodes rows, which it takes as dictionaries by column name.
     """
 
     def __init__(
-        self, columns: list[str] | None, encoder: TableEncoder | Encoder | None, limits: Limits
+        self, columns: list[str] | None, encoder: TableEncoder | Encoder | None, limits: Limits,
+        takes_tables: bool = False,
     ):  # fmt: skip
+        self._takes_tables = takes_tables
         self._encoder = None if encoder is None or encoder.is_sparse else encoder
         self.columns = columns
         if self._encoder is not None:
@@ -37,7 +42,7 @@ class RowReader:
         """The reader for a `ServedModel`."""
         saved = model.extra.get("encoder")
         encoder = None if saved is None else encoder_from_json(saved)
-        return cls(model.served.columns, encoder, model.limits)
+        return cls(model.served.columns, encoder, model.limits, model.served.takes_tables)
 
     def read(
         self, rows: list[Any], n_features: int | None, all_numbers: bool
@@ -53,6 +58,8 @@ class RowReader:
             Whether it is known that all rows are lists of numbers.
         """
         problems: dict[int, str] = {}
+        if self._takes_tables:
+            return self._as_dictionaries(rows, problems), problems
         if self._encoder is None and all_numbers:
             fast = _as_array(rows, n_features)
             if fast is not None:
@@ -79,6 +86,21 @@ class RowReader:
             if i not in problems:
                 X[i] = row
         return X, problems
+
+    def _as_dictionaries(self, rows: list[Any], problems: dict[int, str]) -> np.ndarray:
+        """Rows by column name; what an object leaves out is missing."""
+        columns, found = self.columns or [], []
+        for i, row in enumerate(rows):
+            by_name = row if isinstance(row, dict) else dict(zip(columns, row, strict=False))
+            unknown = [name for name in by_name if name not in columns]
+            if isinstance(row, list) and len(row) != len(columns):
+                problems[i] = f"it has {len(row):,} columns, and this model has {len(columns):,}"
+            elif unknown:
+                problems[i] = f"the column {shortened(unknown[0])} is unknown"
+            found.append(
+                {} if i in problems else {name: _plain(value) for name, value in by_name.items()}
+            )
+        return as_rows(found)
 
     def _as_lists(self, rows: list[Any], problems: dict[int, str]) -> list[list[Any]]:
         """Rows in the order of the columns."""
@@ -131,6 +153,13 @@ def _without_columns(row: dict[str, Any]) -> Problem:
         "This model learned from rows without column names: give each row as a list of numbers, or "
         "fit the model on a table with named columns.", given=sorted(row)[:20],
     )  # fmt: skip
+
+
+def _plain(entry: Any) -> Any:
+    """An entry of a table; 3.0 is 3, since a category that is a number has no decimals."""
+    if isinstance(entry, float) and entry.is_integer():
+        return int(entry)
+    return None if entry != entry else entry  # NaN is missing
 
 
 def _is_number(entry: Any) -> bool:

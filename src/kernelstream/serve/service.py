@@ -8,10 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kernelstream.files.bytes import FileError
 from kernelstream.files.loading import load_with_header
+from kernelstream.fleet.keys import from_text
 from kernelstream.serve.bodies import read_labels, read_rows
 from kernelstream.serve.limits import Limits
 from kernelstream.serve.log import Block
@@ -22,6 +21,7 @@ from kernelstream.serve.rows import RowReader
 
 __all__ = ["Service", "unavailable"]
 
+MOST_KEYS = 1000  # that are listed in an answer
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
@@ -120,8 +120,8 @@ class Service:
         self, name: str, body: bytes, content_type: str, wait: bool = False, scores: bool = False
     ) -> dict[str, Any]:
         """Predict rows. With ids, or with `wait`, they wait for targets under these."""
-        model, found, X, problems = self._rows(name, body, content_type)
-        if found.targets is not None:
+        model, block, problems = self._rows(name, body, content_type)
+        if block.targets is not None:
             raise Problem(
                 422, "unexpected-targets", "Targets are not used here",
                 "predict takes no targets: use step to predict rows and then learn them.",
@@ -131,37 +131,74 @@ class Service:
                 409, "nothing-learned", "The model has not learned anything yet",
                 f"The model {name!r} cannot predict before its first row was learned: use learn.",
             )  # fmt: skip
-        problems = problems | model.problems(X, None)
+        waits = block.ids is not None or wait
+        # A key without a model has no prediction. It may wait: its target is its model's first.
+        of_keys = model.key_problems(block) if waits else model.unknown_keys(block)
+        problems = of_keys | model.served.row_problems(block) | problems
         if problems:
             raise bad_rows(problems)
         try:
-            answer: dict[str, Any] = {"predictions": model.predict(X)}
+            answer: dict[str, Any] = {"predictions": model.served.predict(block)}
             if scores:
-                answer["scores"] = model.served.scores(X)
+                answer["scores"] = model.served.scores(block)
         except ValueError as error:  # a row so large that its kernel overflows, say
             raise _refused(error) from None
-        if found.ids is not None or wait:
-            answer["ids"] = found.ids or self._new_ids(len(X))
-            model.wait_for_targets(answer["ids"], X)
+        if waits:
+            ids: list[str | None] = block.ids or self._new_ids(len(block.X))
+            answer["ids"] = ids
+            with _queue_problems():
+                model.wait_for_targets(block._replace(ids=ids))
         return answer
 
     def submit(
         self, name: str, body: bytes, content_type: str, skip: bool = False
     ) -> tuple[Any, list[dict[str, Any]]]:
         """Queue rows to learn: what `ServedModel.submit` gives, and rows that were left out."""
-        model, found, X, problems = self._rows(name, body, content_type)
-        targets, ids = self._targets(model, found.targets), found.ids
-        problems = model.problems(X, targets) | problems
+        model, block, problems = self._rows(name, body, content_type)
+        block = block._replace(targets=self._targets(model, block.targets))
+        problems = model.problems(block) | problems
         skipped = self._without_bad(model, problems, skip)
-        if problems:
-            kept = [i for i in range(len(X)) if i not in problems]
-            X = X[kept]
-            targets = None if targets is None else [targets[i] for i in kept]
-            ids = None if ids is None else [ids[i] for i in kept]
-        if not len(X):
+        block = block.take([i for i in range(len(block.X)) if i not in problems])
+        if not len(block.X):
             return None, skipped
         with _queue_problems():
-            return model.submit(Block(X, targets, ids)), skipped
+            return model.submit(block), skipped
+
+    def keys(self, name: str, limit: str, by_drift: bool) -> list[dict[str, Any]]:
+        """Some keys of a fleet, and what can be read of their models."""
+        served = self._fleet(name)
+        if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= MOST_KEYS):
+            raise Problem(
+                400, "query", "The query cannot be read",
+                f"limit={limit[:50]} must be a number from 1 to {MOST_KEYS:,}.",
+            )  # fmt: skip
+        return served.keys(int(limit[:9]), by_drift)
+
+    def key(self, name: str, text: str) -> dict[str, Any]:
+        """What can be read of the model of one key, which is given as JSON."""
+        served = self._fleet(name)
+        try:
+            found = served.key(from_text(text))
+        except (ValueError, RecursionError):
+            raise Problem(
+                400, "query", "The query cannot be read",
+                f"key={text[:50]} is no key: give it as JSON, such as key=7 or key=\"hall\".",
+            ) from None  # fmt: skip
+        if found is None:
+            raise Problem(
+                404, "unknown-key", "There is no such key",
+                f"There is no model of the key {text[:100]}: no row of it was learned.",
+            )  # fmt: skip
+        return found
+
+    def _fleet(self, name: str) -> Any:
+        served = self.model(name).served
+        if not served.has_keys:
+            raise Problem(
+                404, "no-keys", "The model has no keys",
+                f"{name!r} is a single model, not a fleet with a model for every key.",
+            )  # fmt: skip
+        return served
 
     def submit_labels(
         self, name: str, body: bytes, content_type: str
@@ -182,10 +219,10 @@ class Service:
                 404, "unknown-ids", "No row waits under these ids",
                 "No row waits for a target under these ids: predict must have been called with "
                 f"these ids, or with wait=true, and not more than {self.limits.waiting_rows:,} "
-                "rows ago, since the service was started.",
+                "rows ago.",
                 ids=[found.ids[i] for i in unknown[:100]],
             )  # fmt: skip
-        problems = model.problems(np.zeros((len(found.ids), 1)), targets)
+        problems = {} if targets is None else model.target_problems(targets)
         self._without_bad(model, {i: problems[i] for i in waiting if i in problems}, False)
         pending = None
         if waiting:
@@ -202,11 +239,23 @@ class Service:
 
     def _rows(
         self, name: str, body: bytes, content_type: str
-    ) -> tuple[ServedModel, Any, np.ndarray, dict[int, str]]:
+    ) -> tuple[ServedModel, Block, dict[int, str]]:
         model = self.model(name)
-        found = read_rows(body, content_type, self.limits)
+        has_keys = model.served.has_keys
+        found = read_rows(body, content_type, self.limits, has_keys)
+        if has_keys and found.keys is None:
+            raise Problem(
+                422, "missing-keys", "Keys are missing",
+                f"{name!r} has a model for every key: give the key of every row, in keys.",
+            )  # fmt: skip
+        if found.keys is not None and not has_keys:
+            raise Problem(
+                422, "unexpected-keys", "Keys are not used here",
+                f"{name!r} is a single model, not a fleet with a model for every key: leave keys "
+                "out.",
+            )  # fmt: skip
         X, problems = self._readers[name].read(found.rows, model.n_features, found.all_numbers)
-        return model, found, X, problems
+        return model, Block(X, found.targets, found.ids, keys=found.keys), problems
 
     def _targets(self, model: ServedModel, targets: Any) -> list[Any] | None:
         if model.served.task == "novelty":
@@ -241,7 +290,7 @@ class Service:
                 raise bad_rows(problems)
         return [{"row": row, "reason": problems[row]} for row in sorted(problems)]
 
-    def _new_ids(self, n: int) -> list[str]:
+    def _new_ids(self, n: int) -> list[str | None]:
         return [f"{self._prefix}-{next(self._counter)}" for _ in range(n)]
 
 

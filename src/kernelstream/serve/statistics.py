@@ -223,7 +223,10 @@ class Statistics:
             for name, baseline in self.baselines.items():
                 means[name] = baseline.errors(known)
                 self.baseline_sums[name] += sum(means[name])
-        self.history.add(means, {name: numbers[name] for name in ("weights",) if name in numbers})
+        last: dict[str, Any] = {
+            name: numbers[name] for name in ("weights", "n_keys") if name in numbers
+        }
+        self.history.add(means, last)
         now = time.monotonic()
         self._pace.append((now, self.n_learned))
         while len(self._pace) > 2 and self._pace[1][0] < now - _SECONDS:

@@ -1,0 +1,212 @@
+"""A keyed fleet as a service learns with it: the methods of `ServedEstimator`, by keys."""
+
+from typing import Any
+
+import numpy as np
+
+from kernelstream.fleet import KeyedFleet
+from kernelstream.learner.rows import NOT_FINITE, BadRow
+from kernelstream.serve.estimator import (
+    MOST_CLASSES,
+    Outcome,
+    ServedEstimator,
+    nothing_learned,
+    problems_by_row,
+)
+from kernelstream.serve.log import Block
+
+__all__ = ["ServedFleet"]
+
+_TASKS = {"classifier": "classification", "regressor": "regression", "novelty": "novelty"}
+
+
+class ServedFleet:
+    """What a service needs of a keyed fleet.
+
+    Parameters
+    ----------
+    model : KeyedFleet
+        Without a store: all of its models are in memory.
+    """
+
+    serves = KeyedFleet
+    has_keys = True
+    takes_tables = False
+    columns: list[str] | None = None
+
+    def __init__(self, model: KeyedFleet):
+        if model.store is not None:
+            raise ValueError(
+                f"{model!r} has a ModelStore, with which it cannot be served: save it without one."
+            )
+        len(model)  # an error where some of its models are in a store that it has not been given
+        self.model = model
+        self.task = _TASKS[model.task]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can predict."""
+        return self.model.fleet_ is not None
+
+    @property
+    def n_features(self) -> int | None:
+        """How long a row is, once that is known."""
+        return self.model.n_features
+
+    @property
+    def classes(self) -> list[Any]:
+        """The labels so far."""
+        known = self.is_ready and self.task == "classification"
+        return self.model.classes_.tolist() if known else []
+
+    def row_problems(self, block: Block) -> dict[int, str]:
+        """What is wrong with rows, as far as it can be told before they are learned."""
+        finite = np.isfinite(block.X).all(axis=1)
+        return {int(i): NOT_FINITE for i in np.flatnonzero(~finite)}
+
+    def new_keys(self, block: Block) -> dict[Any, list[int]]:
+        """Keys that have no model yet, with their rows, in the order in which they come."""
+        found: dict[Any, list[int]] = {}
+        for row, key in enumerate(block.keys or []):
+            found.setdefault(key, []).append(row)
+        return {key: rows for key, rows in found.items() if key not in self.model}
+
+    def target_problems(self, targets: list[Any]) -> dict[int, str]:
+        """What is wrong with targets, by row."""
+        return problems_by_row(self.model.target_check(), targets)
+
+    def predict(self, block: Block) -> list[Any]:
+        """Labels, numbers, or +1 (familiar) and -1 (alarm); None for a key that has no model."""
+        return self._asked(self.model.predict, block)
+
+    def scores(self, block: Block) -> list[Any]:
+        """One number per row, or one per class; None for a key that has no model."""
+        return self._asked(self.model.score_samples, block)
+
+    def _asked(self, ask: Any, block: Block) -> list[Any]:
+        new = {row for rows in self.new_keys(block).values() for row in rows}
+        known = [row for row in range(len(block.X)) if row not in new]
+        said: list[Any] = [None] * len(block.X)
+        if known:
+            part = block.take(known)
+            for row, answer in zip(known, ask(part.keys, part.X).tolist(), strict=True):
+                said[row] = answer
+        return said
+
+    def learn(self, block: Block) -> Outcome:
+        """Predict every row, then learn it; rows that cannot be learned are left out."""
+        wrong = self.target_problems(block.targets) if block.targets is not None else {}
+        rows = [row for row in range(len(block.X)) if row not in wrong]
+        said: dict[int, Any] = {}
+        for wave in self._waves(block, rows):
+            said |= self._step(block, wave, wrong)
+        skipped = [BadRow(row, wrong[row]) for row in sorted(wrong)]
+        if not said:
+            return nothing_learned(skipped)
+        learned = sorted(said)
+        predictions = np.array([said[row] for row in learned])
+        targets = None if block.targets is None else np.array([block.targets[i] for i in learned])
+        return Outcome(
+            np.array(learned), predictions.tolist(), self._errors(predictions, targets),
+            np.zeros(0, dtype=np.int64), skipped, {},
+        )  # fmt: skip
+
+    def _waves(self, block: Block, rows: list[int]) -> list[list[int]]:
+        """Rows that can be learned at once.
+
+        A score tells label and number. It is an alarm if it is below the margin of its moment: so
+        no key may then be there twice, since the margin of a moment is read before the wave.
+        """
+        if self.task != "novelty":
+            return [rows]
+        waves: list[list[int]] = []
+        n_before: dict[Any, int] = {}
+        for row in rows:
+            key = (block.keys or [])[row]
+            wave = n_before.get(key, 0)
+            n_before[key] = wave + 1
+            if wave == len(waves):
+                waves.append([])
+            waves[wave].append(row)
+        return waves
+
+    def _step(self, block: Block, rows: list[int], wrong: dict[int, str]) -> dict[int, Any]:
+        """Predict and learn some rows; predictions by row. Those left out are added to `wrong`."""
+        fleet, before = self.model, self.model.prototype.on_bad_row
+        while rows:
+            part, refused = block.take(rows), list[BadRow]()
+            fleet.prototype.on_bad_row = refused.append
+            try:
+                alarms = self.predict(part) if self.task == "novelty" else []
+                scores = fleet.learn(part.keys, part.X, part.targets)
+            except BadRow as bad:  # nothing was learned: go on without it
+                wrong[rows.pop(bad.row)] = bad.reason
+                continue
+            except Exception as error:  # nothing was learned
+                wrong |= dict.fromkeys(rows, str(error))
+                return {}
+            finally:
+                fleet.prototype.on_bad_row = before
+            wrong |= {rows[bad.row]: bad.reason for bad in refused}
+            kept = np.array([i for i, row in enumerate(rows) if row not in wrong], dtype=int)
+            if self.task == "novelty":  # to a new model nothing is familiar
+                said = [-1 if alarms[i] is None else alarms[i] for i in kept]
+            else:
+                said = fleet.decoded(part.keys or [], scores, kept).tolist()
+            return dict(zip([rows[i] for i in kept], said, strict=True))
+        return {}
+
+    def _errors(self, said: np.ndarray, targets: np.ndarray | None) -> np.ndarray:
+        if targets is None:
+            return (said < 0).astype(float)
+        if self.task == "classification":
+            return (said != targets).astype(float)
+        return (said - targets) ** 2
+
+    def describe(self) -> dict[str, Any]:
+        """The state that a person can read."""
+        found: dict[str, Any] = {"class": "KeyedFleet", "models": repr(self.model.prototype), "task": self.task,
+                 "n_features": self.n_features, "columns": None}  # fmt: skip
+        if self.task == "classification":
+            classes = self.classes
+            found |= {"n_classes": len(classes), "classes": classes[:MOST_CLASSES]}
+        return found | self.numbers()
+
+    def numbers(self) -> dict[str, Any]:
+        """The numbers that change while it learns."""
+        return {"n_seen": self.model.n_rows_, "n_keys": len(self.model)}
+
+    def keys(self, limit: int, by_drift: bool) -> list[dict[str, Any]]:
+        """Some keys with what can be read of their models.
+
+        Parameters
+        ----------
+        limit : int
+            How many at most.
+        by_drift : bool
+            Whether those that drift most come first; otherwise those that learned last.
+        """
+        found = self.model.leading(limit, "drift_score" if by_drift else "idle_rows")
+        columns = [values.tolist() if hasattr(values, "tolist") else values
+                   for values in found.values()]  # fmt: skip
+        return [dict(zip(found, line, strict=True)) for line in zip(*columns, strict=True)]
+
+    def key(self, key: Any) -> dict[str, Any] | None:
+        """What can be read of the model of a key; None where it has none."""
+        if key not in self.model:
+            return None
+        return {"key": key, **ServedEstimator(self.model.model(key)).numbers()}
+
+    def warm_up(self) -> None:
+        """Compile what is needed to learn and to predict, on a fleet that is thrown away."""
+        if self.is_ready:
+            twin = ServedFleet(self.model.alike())
+            X = np.zeros((2, self.model.n_features or 1))
+            targets = [twin.classes[0] if twin.classes else 0.0] * 2
+            block = Block(X, None if self.task == "novelty" else targets, keys=["a", "b"])
+            twin.learn(block)
+            twin.predict(block)
+
+    def to_bytes(self, header: dict[str, Any]) -> bytes:
+        """The content of a file."""
+        return self.model.to_bytes(header)

@@ -1,0 +1,267 @@
+"""A fleet that is served: a model for every key."""
+
+import json
+import shutil
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import kernelstream as ks
+from kernelstream.client import Client, ServiceError
+from kernelstream.serve import Accepted, Block, Limits, ServedModel
+from kernelstream.serve.service import Service
+
+from .conftest import running
+from .streams import IDS, X, Y
+from .test_http import arrow, check_problem, post
+
+KEYS = [["hall", 7, ("attic", 2)][i % 3] for i in range(len(X))]
+TASKS = {"regressor": X[:, 0].tolist(), "classifier": Y, "novelty": None}
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+def new_fleet(task="regressor"):
+    options = {"classes": [0, 1]} if task == "classifier" else {}
+    return ks.KeyedFleet("silk" if task == "novelty" else "pa", task, budget=8, **options)
+
+
+def rows(start, stop, targets=TASKS["regressor"], ids=True):
+    part = slice(start, stop)
+    return Block(
+        X[part], None if targets is None else targets[part], IDS[part] if ids else None,
+        keys=KEYS[part],
+    )  # fmt: skip
+
+
+def body(start, stop, **more):
+    return {"rows": X[start:stop].tolist(), "keys": KEYS[start:stop], **more}
+
+
+def contents(fleet):
+    return {k: m for keys, models in fleet.chunks() for k, m in zip(keys, models, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    """A fleet that has learned thirty rows, on a port of its own."""
+    folder = tmp_path_factory.mktemp("fleet")
+    learned = new_fleet()
+    learned.learn(KEYS[:30], X[:30], TASKS["regressor"][:30])
+    learned.save(folder / "fleet.ks")
+    single = ks.make("linear-pa", "classifier").partial_fit(X[:30], Y[:30])
+    single.save(folder / "single.ks")
+    service = Service.from_files(folder, folder / "kept")
+    with running(service) as url, httpx.Client(base_url=url, timeout=30) as http:
+        http.service = service
+        yield http
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_step_is_what_every_key_alone_predicts_and_learns(tmp_path, task):
+    targets = TASKS[task]
+    served = ServedModel("test", new_fleet(task), tmp_path, checkpoint_rows=20)
+    said = []
+    for start, stop in ((0, 1), (1, 25), (25, 60)):
+        said += served.learn(rows(start, stop, targets)).result(30).predictions
+    expected = [None] * 60
+    for key in ["hall", 7, ("attic", 2)]:
+        model = new_fleet(task)
+        for i in range(60):
+            if KEYS[i] == key:
+                before = [-1] if task == "novelty" else [None]
+                if len(model):
+                    before = model.predict([key], X[[i]]).tolist()
+                model.learn([key], X[[i]], None if targets is None else [targets[i]])
+                expected[i] = before[0]
+        assert contents(model)[key] == contents(served.served.model)[key]
+    if task == "regressor":
+        assert said[3:] == pytest.approx(expected[3:], abs=1e-9)
+        assert said[:3] == [0.0, 0.0, 0.0]
+    else:
+        assert said[3:] == expected[3:]
+    errors = {
+        "regressor": np.subtract(said, X[:60, 0]) ** 2, "novelty": np.array(said) == -1,
+        "classifier": np.array(said) != Y[:60],
+    }[task]  # fmt: skip
+    state = served.state(history=True)
+    assert state["error"] == pytest.approx(np.mean(errors))
+    assert (state["n_keys"], state["n_learned"], state["history"][-1]["n_keys"]) == (3, 60, 3)
+    served.close()
+    again = ServedModel("test", new_fleet(task), tmp_path)
+    assert contents(again.served.model) == contents(served.served.model)
+    again.close()
+
+
+def test_after_a_crash_the_fleet_is_the_same_bit_for_bit(tmp_path):
+    served = ServedModel("test", new_fleet(), tmp_path / "folder", checkpoint_rows=40)
+    for start in range(0, 90, 15):
+        assert served.submit(rows(start, start + 15)).logged.result(30) == Accepted(15, 0)
+    shutil.copytree(tmp_path / "folder", tmp_path / "copy")
+    found = ServedModel("test", new_fleet(), tmp_path / "copy")
+    served.close()
+    assert contents(found.served.model) == contents(served.served.model)
+    assert found.learn(rows(60, 100)).result(30).accepted == Accepted(10, 30)
+    found.close()
+
+
+def test_rows_that_cannot_be_learned_are_told_and_the_others_learned(tmp_path):
+    served = ServedModel("test", new_fleet(), tmp_path)
+    large = X[:12].copy()
+    large[4] = 1e200
+    answer = served.learn(rows(0, 12)._replace(X=large)).result(30)
+    assert [bad["row"] for bad in answer.skipped] == [4]
+    assert answer.predictions[4] is None
+    kept = [i for i in range(12) if i != 4]
+    expected = new_fleet()
+    expected.learn([KEYS[i] for i in kept], X[kept], X[kept, 0])
+    assert contents(served.served.model) == contents(expected)
+    served.close()
+
+
+def test_a_fleet_over_http(fleet):
+    model = fleet.service.models["fleet"].served.model
+    expected = model.predict(KEYS[:6], X[:6]).tolist()
+    answer = post(fleet, "fleet/predict?scores=true", body(0, 6))
+    assert answer.json() == {"predictions": expected, "scores": expected}
+    lines = [{"row": x.tolist(), "key": key} for x, key in zip(X[:6], KEYS[:6], strict=True)]
+    ndjson = "\n".join(map(json.dumps, lines)).encode()
+    answer = post(fleet, "fleet/predict", ndjson, {"content-type": "application/x-ndjson"})
+    assert answer.json()["predictions"] == expected
+    n_seen = model.n_rows_
+    told = post(fleet, "fleet/learn", body(30, 40, targets=X[30:40, 0].tolist(), ids=IDS[30:40]))
+    assert told.json() == {"accepted": 10, "repeated": 0, "skipped": []}
+    told = post(fleet, "fleet/step", body(39, 41, targets=X[39:41, 0].tolist(), ids=IDS[39:41]))
+    assert (told.json()["accepted"], told.json()["repeated"]) == (1, 1)
+    assert model.n_rows_ == n_seen + 11
+    with Client(str(fleet.base_url), "fleet", rows_per_request=4) as client:
+        assert client.step(X[41:50], X[41:50, 0], keys=KEYS[41:50]).accepted == 9
+        said = client.predict(X[:6], keys=KEYS[:6]).predictions
+        assert said == model.predict(KEYS[:6], X[:6]).tolist()
+        with pytest.raises(ServiceError, match="for every key"):
+            client.predict(X[:6])
+
+
+def test_arrow_has_a_column_of_keys(tmp_path):
+    columns = dict(zip("abc", X[:6].T, strict=True))
+    frame = {**columns, "key": ["x", "y"] * 3, "targets": X[:6, 0]}
+    kind = "application/vnd.apache.arrow.stream"
+    service = Service([ServedModel("m", new_fleet(), tmp_path, extra={})])
+    service._readers["m"].columns = ["a", "b", "c"]
+    pending, _ = service.submit("m", arrow(pa.table(frame)), kind)
+    assert pending.learned.result(30).accepted == Accepted(6, 0)
+    assert list(service.models["m"].served.model) == ["x", "y"]
+    service.close()
+
+
+def test_targets_may_come_later_and_keys_with_them(fleet):
+    model = fleet.service.models["fleet"].served.model
+    told = post(fleet, "fleet/predict", {"rows": X[:2].tolist(), "keys": ["hall", "new"],
+                                         "ids": ["late-1", "late-2"]}).json()  # fmt: skip
+    assert told["ids"] == ["late-1", "late-2"]
+    assert told["predictions"][1] is None
+    assert "new" not in model
+    answer = post(fleet, "fleet/labels", {"ids": ["late-2", "late-1"], "targets": [1.0, 2.0]})
+    assert answer.json() == {"accepted": 2, "repeated": 0, "unknown": []}
+    fleet.service.models["fleet"].learn(rows(100, 101)).result(30)
+    assert "new" in model
+
+
+def test_keys_can_be_looked_at(fleet):
+    state = fleet.get("/v1/models/fleet").json()
+    model = fleet.service.models["fleet"].served.model
+    assert (state["class"], state["n_keys"]) == ("KeyedFleet", len(model))
+    fleet.service.models["fleet"].learn(Block(X[:1], [0.0], keys=[("attic", 2)])).result(30)
+    lines = fleet.get("/v1/models/fleet/keys?limit=2").json()["keys"]
+    assert len(lines) == 2
+    assert (lines[0]["key"], lines[0]["idle_rows"]) == (["attic", 2], 0)
+    table = model.to_pandas()
+    drift = fleet.get("/v1/models/fleet/keys?sort=drift").json()["keys"]
+    assert [line["drift_score"] for line in drift] == pytest.approx(
+        sorted(table["drift_score"], reverse=True)
+    )
+    for key in ("hall", 7, ["attic", 2]):
+        one = fleet.get("/v1/models/fleet/keys", params={"key": json.dumps(key)}).json()
+        known = tuple(key) if isinstance(key, list) else key
+        assert one["key"] == key
+        assert one["n_seen"] == model.model(known).n_seen_ == table["n_seen"][known]
+    metrics = fleet.get("/metrics").text
+    assert f'kernelstream_keys{{model="fleet"}} {len(model)}' in metrics
+
+
+BAD = [
+    ("fleet/predict", {"rows": [[1, 2, 3]]}, 422, "give the key of every row"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "targets": [1]}, 422, "give the key of every row"),
+    ("fleet/step", {"rows": [[1, 2, 3]], "targets": [1], "keys": None}, 422, "give the key"),
+    ("fleet/predict", {"rows": [[1, 2, 3]], "keys": []}, 400, "keys has 0 entries"),
+    ("fleet/predict", {"rows": [[1, 2, 3]] * 2, "keys": ["hall", "cellar"]}, 422, "Row 1: its key"),
+    ("fleet/predict", {"rows": [[1, 2, 3]] * 2, "keys": ["hall", "7"]}, 422, "Row 1: its key '7'"),
+    ("fleet/predict", {"rows": [[1, 2, 3]] * 2, "keys": ["hall", None]}, 422, "Row 1"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [None], "targets": [1]}, 422, "Row 0"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [1.5], "targets": [1]}, 422, "Row 0"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [True], "targets": [1]}, 422, "Row 0"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [[]], "targets": [1]}, 422, "Row 0: its key"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [["a", None]], "targets": [1]}, 422, "Row 0"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [{"a": 1}], "targets": [1]}, 422, "Row 0"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [""], "targets": [1]}, 422, "Row 0: its key has"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": ["x" * 201], "targets": [1]}, 422, "201 char"),
+    ("fleet/learn", {"rows": [[1, 2]], "keys": ["hall"], "targets": [1]}, 422, "Row 0: it has 2"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": ["hall"], "targets": ["x"]}, 422, "Row 0"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": ["hall"]}, 422, "needs a target"),
+    ("fleet/predict", {"rows": [[1e300] * 3], "keys": ["hall"]}, 422, ""),
+    ("fleet/predict", {"rows": [[1, 2, 3]], "keys": [None], "ids": ["a"]}, 422, "Row 0"),
+    ("single/predict", {"rows": [[1, 2, 3]], "keys": ["hall"]}, 422, "leave keys out"),
+    ("single/learn", {"rows": [[1, 2, 3]], "keys": ["hall"], "targets": [1]}, 422, "leave keys"),
+]  # fmt: skip
+
+
+def everything(service):
+    return {name: (m.position, m.served.model.to_bytes()) for name, m in service.models.items()}
+
+
+@pytest.mark.parametrize(("path", "sent", "status", "said"), BAD, ids=range(len(BAD)))
+def test_bad_keys_are_refused_and_change_nothing(fleet, path, sent, status, said):
+    before = everything(fleet.service)
+    problem = check_problem(post(fleet, path, sent), status, said)
+    if "Row " in said:
+        assert problem["row"] == int(said.split()[1].rstrip(":"))
+    assert everything(fleet.service) == before
+
+
+def test_bad_questions_about_keys(fleet):
+    for query, status, said in [
+        ("fleet/keys?limit=0", 400, "limit=0"), ("fleet/keys?limit=1001", 400, "1 to 1,000"),
+        ("fleet/keys?limit=x", 400, "limit=x"), ("fleet/keys?sort=name", 400, "sort=name"),
+        ("fleet/keys?what=1", 400, "what=1"), ("fleet/keys?key=hall", 400, "as JSON"),
+        ("fleet/keys?key=null", 400, "as JSON"), ("fleet/keys?key=8", 404, "no row of it"),
+        ("single/keys", 404, "single model"), ("none/keys", 404, "no model"),
+    ]:  # fmt: skip
+        check_problem(fleet.get(f"/v1/models/{query}"), status, said)
+    lines = b'{"row": [1, 2, 3], "key": "hall"}\n{"row": [1, 2, 3], "key": null}'
+    answer = post(fleet, "fleet/predict", lines, {"content-type": "application/x-ndjson"})
+    check_problem(answer, 422, "Row 1: it has no key")
+
+
+def test_there_is_a_limit_to_keys(tmp_path):
+    limits = Limits(keys=2)
+    service = Service([ServedModel("m", new_fleet(), tmp_path, limits=limits)], limits)
+    sent = {"rows": [[1, 2, 3]] * 4, "targets": [1, 2, 3, 4], "keys": ["a", "b", "c", "a"]}
+    content = json.dumps(sent).encode()
+    pending, skipped = service.submit("m", content, "application/json", skip=True)
+    assert pending.learned.result(30).accepted == Accepted(3, 0)
+    assert skipped == [{"row": 2, "reason": "its key is new, and there are 2 keys, which is the "
+                        "limit"}]  # fmt: skip
+    service.close()
+
+
+def test_a_fleet_with_a_store_is_not_served(tmp_path):
+    store = ks.ModelStore(tmp_path / "models.db")
+    fleet = ks.KeyedFleet("pa", "regressor", budget=8, max_models=1, store=store)
+    with pytest.raises(ValueError, match="ModelStore"):
+        ServedModel("m", fleet, tmp_path / "one")
+    fleet.learn(["a", "b"], X[:2], [1.0, 2.0])
+    fleet.save(tmp_path / "fleet.ks")
+    with pytest.raises(ValueError, match="ModelStore"):
+        ServedModel("m", ks.load(tmp_path / "fleet.ks"), tmp_path / "two")

@@ -1,0 +1,131 @@
+"""Rows that wait for their targets outlive the process."""
+
+import os
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import kernelstream as ks
+from kernelstream.serve import Accepted, Block, Closed, Limits, ServedModel
+from kernelstream.serve.waiting import DurableRoom
+from kernelstream.waiting import WaitingRoom
+
+from .streams import IDS, X, Y, learned_at_once, new_model, rows, same_model
+
+pytestmark = pytest.mark.usefixtures("interpreted")
+
+
+def asked(start, stop, keys=None):
+    return Block(X[start:stop], ids=IDS[start:stop], keys=keys)
+
+
+def after_a_crash(folder, tmp_path):
+    copy = tmp_path / f"copy-{len(list(tmp_path.iterdir()))}"
+    shutil.copytree(folder, copy)
+    return ServedModel("test", new_model(), copy)
+
+
+def test_targets_that_come_after_a_crash(tmp_path):
+    folder = tmp_path / "folder"
+    served = ServedModel("test", new_model(), folder, checkpoint_rows=25)
+    served.learn(rows(0, 20)).result(30)
+    served.wait_for_targets(asked(20, 40))
+    found = after_a_crash(folder, tmp_path)
+    assert found.state()["n_without_target"] == 20
+    assert found.waiting(IDS[:21]) == ([20], list(range(20)))
+    assert found.learn_targets(IDS[20:40], Y[20:40]).learned.result(30).accepted == Accepted(20, 0)
+    assert same_model(found.served.model, learned_at_once(40))
+    assert found.state()["n_without_target"] == 0
+    later = after_a_crash(found._checkpoints.folder, tmp_path)
+    assert later.waiting(IDS[20:40]) == ([], list(range(20)))
+    for each in (served, found, later):
+        each.close()
+
+
+def test_a_row_that_was_learned_does_not_wait_even_if_the_room_was_not_told(tmp_path):
+    """The crash came between the log and the waiting room."""
+    folder = tmp_path / "folder"
+    served = ServedModel("test", new_model(), folder)
+    served.wait_for_targets(asked(0, 5))
+    before = (folder / "waiting.ksl").read_bytes()
+    served.learn_targets(IDS[:2], Y[:2]).learned.result(30)
+    served.close()
+    (folder / "waiting.ksl").write_bytes(before + b"half a record")
+    again = ServedModel("test", new_model(), folder)
+    assert again.waiting(IDS[:5]) == ([2, 3, 4], [0, 1])
+    again.close()
+
+
+def test_a_full_disk_is_told_before_an_answer(tmp_path, monkeypatch):
+    served = ServedModel("test", new_model(), tmp_path)
+
+    def full(handle):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(Closed, match="No space left"):
+            served.wait_for_targets(asked(0, 5))
+    assert served.waiting(IDS[:5]) == ([], [])
+    served.wait_for_targets(asked(3, 5))
+    served.close()
+    again = ServedModel("test", new_model(), tmp_path)
+    assert again.waiting(IDS[:5]) == ([3, 4], [])
+    again.close()
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(st.tuples(st.booleans(), st.sets(st.integers(0, 9), min_size=1)), max_size=12),
+    st.integers(1, 6),
+)
+def test_the_room_on_the_disk_is_the_room_in_memory(tmp_path_factory, moves, most):
+    folder = tmp_path_factory.mktemp("room")
+    room, expected = DurableRoom(folder, most), WaitingRoom(most)
+    for comes, numbers in moves:
+        ids = [str(n) for n in sorted(numbers)]
+        if comes:
+            block = Block(X[sorted(numbers)], ids=ids, keys=[(n, "a") for n in sorted(numbers)])
+            room.admit(block)
+            expected.admit(ids, block.X, block.keys)
+        else:
+            room.discharge([*ids, None])
+            expected.discharge(ids)
+    room.close()
+    for _ in range(2):
+        again = DurableRoom(folder, most)
+        assert again.ids == expected.ids
+        if len(again):
+            block = again.block_of(again.ids)
+            assert (block.X == expected.rows_of(expected.ids)).all()
+            assert block.keys == expected.keys_of(expected.ids)
+        again.close()
+    assert not list(folder.glob("*.new"))
+
+
+def test_the_file_does_not_grow_for_ever(tmp_path):
+    room = DurableRoom(tmp_path, 10)
+    sizes = []
+    for start in range(0, 200, 5):
+        room.admit(asked(start, start + 5))
+        sizes.append((tmp_path / "waiting.ksl").stat().st_size)
+    assert max(sizes) < 2 * max(sizes[:8])
+    room.close()
+
+
+def test_a_fleet_s_rows_wait_with_their_keys(tmp_path):
+    def new():
+        fleet = ks.KeyedFleet("pa", "regressor", budget=4)
+        fleet.learn(["a", "b"], X[:2], [1.0, 2.0])
+        return ServedModel("test", fleet, tmp_path, limits=Limits(waiting_rows=3))
+
+    served = new()
+    served.wait_for_targets(asked(10, 14, ["a", ("c", 1), 5, "a"]))
+    served.close()
+    again = new()
+    again.learn_targets([IDS[11], IDS[13]], [3.0, 4.0]).learned.result(30)
+    assert list(again.served.model) == ["a", "b", ("c", 1)]
+    assert again.waiting(IDS[10:14]) == ([2], [1, 3])
+    again.close()
