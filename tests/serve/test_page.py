@@ -10,11 +10,11 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import kernelstream as ks
-from kernelstream.serve import ServedModel
+from kernelstream.serve import Block, ServedModel
 from kernelstream.serve.service import Service
 
 from .conftest import running
-from .streams import new_model, rows
+from .streams import X, new_model, rows
 
 pytestmark = pytest.mark.skipif(
     not (shutil.which("chromium") and shutil.which("chromedriver")),
@@ -93,6 +93,38 @@ def test_the_page_lives_through_a_whole_day(browser, tmp_path, interpreted):
     severe = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
     assert not [entry for entry in severe if "ERR_CONNECTION_REFUSED" not in entry["message"]
                 and "ERR_INCOMPLETE" not in entry["message"]]  # fmt: skip
+
+
+def test_the_page_shows_the_keys_of_a_fleet(browser, tmp_path, interpreted):
+    fleet = ServedModel("fleet", ks.KeyedFleet("pa", "regressor", budget=8), tmp_path / "fleet")
+    small = ServedModel("small", new_model(), tmp_path / "small")
+
+    def learn(key, start, stop):
+        keys = [key] * (stop - start)
+        fleet.learn(Block(X[start:stop], X[start:stop, 0].tolist(), keys=keys)).result(30)
+
+    def lines():
+        return [line.text for line in browser.find_elements(By.CSS_SELECTOR, "#keys tbody tr")]
+
+    learn("hall <b>", 0, 20)
+    with running(Service([fleet, small])) as url:
+        browser.get(url)
+        until(browser, lambda: figures(browser).get("Keys") == "1")
+        until(browser, lambda: lines() and lines()[0].startswith("hall <b> 20"))
+        learn(7, 20, 25)
+        until(browser, lambda: len(lines()) == 2 and lines()[0].startswith("7 5"))
+        assert "Keys" in text(browser, "charts")
+        # one key's state, by the keyboard, and it stays up to date
+        browser.find_element(By.CSS_SELECTOR, "#keys button").send_keys(Keys.ENTER)
+        until(browser, lambda: text(browser, "key-title") == "The model of 7")
+        learn(7, 25, 30)
+        until(browser, lambda: "Rows learned\n10" in text(browser, "key-figures"))
+        assert browser.switch_to.active_element.get_attribute("data-key") == "7"
+        browser.find_element(By.ID, "key").send_keys("cellar", Keys.ENTER)
+        until(browser, lambda: "no model of the key cellar" in text(browser, "key-title"))
+        Select(browser.find_element(By.ID, "model")).select_by_visible_text("small")
+        until(browser, lambda: "Support vectors" in figures(browser))
+        assert not text(browser, "keys-section")
 
 
 def test_the_page_fits_a_phone_and_asks_for_the_token(browser, tmp_path, interpreted):

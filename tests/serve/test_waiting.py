@@ -99,7 +99,7 @@ def test_the_room_on_the_disk_is_the_room_in_memory(tmp_path_factory, moves, mos
         assert again.ids == expected.ids
         if len(again):
             block = again.block_of(again.ids)
-            assert (block.X == expected.rows_of(expected.ids)).all()
+            assert (expected.rows_of(expected.ids) == block.X).all()
             assert block.keys == expected.keys_of(expected.ids)
         again.close()
     assert not list(folder.glob("*.new"))

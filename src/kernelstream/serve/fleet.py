@@ -165,8 +165,10 @@ class ServedFleet:
 
     def describe(self) -> dict[str, Any]:
         """The state that a person can read."""
-        found: dict[str, Any] = {"class": "KeyedFleet", "models": repr(self.model.prototype), "task": self.task,
-                 "n_features": self.n_features, "columns": None}  # fmt: skip
+        found: dict[str, Any] = {
+            "class": "KeyedFleet", "models": repr(self.model.prototype), "task": self.task,
+            "n_features": self.n_features, "columns": None,
+        }  # fmt: skip
         if self.task == "classification":
             classes = self.classes
             found |= {"n_classes": len(classes), "classes": classes[:MOST_CLASSES]}

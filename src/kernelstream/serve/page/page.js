@@ -4,10 +4,13 @@
 const byId = (id) => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 const HEIGHT = 190, LEFT = 52, RIGHT = 12, TOP = 10, BOTTOM = 26; // of a chart, in pixels
+const KEYS_EVERY = 900; // milliseconds between two looks at the keys of a fleet
 const RETRY_FIRST = 500, RETRY_MOST = 10000, SILENCE = 40000; // milliseconds
 
 let chosen = decodeURIComponent(location.hash.slice(1));
 let connection = null; // an AbortController
+let watched = null; // the key of a fleet that is looked at
+let keysAsked = 0, keysTimer, askingKeys = false, askAgain = false; // keysAsked: when, in milliseconds
 
 // --- asking -------------------------------------------------------------------------------------
 
@@ -140,16 +143,20 @@ function show(state) {
   byId("about").textContent = parts.filter(Boolean).join(" · ");
   byId("failure").hidden = state.failure == null;
   byId("failure").textContent = state.failure == null ? "" : `Learning has stopped: ${state.failure}`;
-  figures([
+  const own = state.n_keys == null
+    ? [["Step size", figure(state.step_size)], ["Support vectors", count(state.n_support)]]
+    : [["Keys", count(state.n_keys)], ["Rows without target", count(state.n_without_target)]];
+  figures(byId("figures"), [
     ["Rows learned", count(state.n_learned)],
     ["Rows per second", figure(state.rows_per_second)],
     [`${word}, all rows`, shown(state.error)],
     [`${word}, last 1,000`, shown(state.recent_error)],
-    ["Step size", figure(state.step_size)],
-    ["Support vectors", count(state.n_support)],
+    ...own,
     ["Bad rows", count(state.n_skipped)],
     ["Rows in the queue", count(state.n_queued)],
   ]);
+  byId("keys-section").hidden = state.n_keys == null;
+  if (state.n_keys != null) keys();
   charts(state, word, shown);
   byId("empty").hidden = state.history.length > 0;
   byId("events").textContent = state.events.length === 0 ? "None so far."
@@ -157,8 +164,7 @@ function show(state) {
   badRows(state.bad_rows);
 }
 
-function figures(pairs) {
-  const list = byId("figures");
+function figures(list, pairs) {
   if (list.children.length !== pairs.length) {
     list.replaceChildren(...pairs.map(() => {
       const box = document.createElement("div");
@@ -171,6 +177,85 @@ function figures(pairs) {
     if (term.textContent !== name) term.textContent = name;
     if (text.textContent !== value) text.textContent = value;
   });
+}
+
+// --- keys of a fleet ----------------------------------------------------------------------------
+
+const keyText = (key) => (typeof key === "string" ? key : JSON.stringify(key));
+
+function keys() { // soon, but not too often
+  clearTimeout(keysTimer);
+  if (askingKeys) askAgain = true;
+  else keysTimer = setTimeout(askForKeys, Math.max(keysAsked + KEYS_EVERY - Date.now(), 0));
+}
+
+async function askForKeys() {
+  askingKeys = true;
+  const name = chosen, path = `/v1/models/${encodeURIComponent(name)}/keys?`;
+  try {
+    const sort = byId("keys-sort").value;
+    const found = await (await ask(`${path}limit=20&sort=${sort}`, connection.signal)).json();
+    if (name === chosen) keyTable(found.keys);
+    if (watched !== null) await oneKey(path);
+  } catch (error) {
+    if (error.status) byId("key-title").textContent = error.message;
+  } finally {
+    askingKeys = false;
+    keysAsked = Date.now();
+    if (askAgain) keys();
+    askAgain = false;
+  }
+}
+
+function keyTable(lines) {
+  const focused = document.activeElement.dataset.key; // which must not be lost with its line
+  byId("keys").tBodies[0].replaceChildren(...lines.map((line) => {
+    const made = document.createElement("tr"), button = document.createElement("button");
+    button.textContent = keyText(line.key);
+    button.dataset.key = JSON.stringify(line.key);
+    button.addEventListener("click", () => look(line.key));
+    made.insertCell().append(button);
+    for (const text of [count(line.n_seen), figure(line.drift_score), figure(line.step_size), count(line.n_support)]) {
+      made.insertCell().textContent = text;
+    }
+    return made;
+  }));
+  if (focused) {
+    for (const button of byId("keys").querySelectorAll("button")) if (button.dataset.key === focused) button.focus();
+  }
+}
+
+async function oneKey(path) {
+  const wanted = watched;
+  const answer = await ask(`${path}key=${encodeURIComponent(JSON.stringify(wanted))}`, connection.signal)
+    .catch((error) => { if (error.status === 404) return null; throw error; });
+  const state = answer === null ? null : await answer.json();
+  if (wanted !== watched) return;
+  const title = state === null ? `There is no model of the key ${keyText(wanted)}.` : `The model of ${keyText(wanted)}`;
+  if (byId("key-title").textContent !== title) byId("key-title").textContent = title;
+  byId("key-figures").hidden = state === null;
+  if (state !== null) {
+    figures(byId("key-figures"), [
+      ["Rows learned", count(state.n_seen)], ["Drift score", figure(state.drift_score)],
+      ["Step size", figure(state.step_size)], ["Margin", figure(state.margin)],
+      ["Support vectors", count(state.n_support)],
+    ]);
+  }
+}
+
+function look(key) {
+  watched = key;
+  keysAsked = 0;
+  keys();
+}
+
+// what is typed is a key as JSON (7, ["attic", 2]), or else a text
+function typedKey(text) {
+  try {
+    const key = JSON.parse(text);
+    if (Number.isInteger(key) || typeof key === "string" || Array.isArray(key)) return key;
+  } catch { /* a text */ }
+  return text;
 }
 
 function badRows(rows) {
@@ -195,6 +280,7 @@ function charts(state, word, shown) {
   const wanted = [
     { title: word, format: shown, zero: true,
       lines: [series("error", "model"), ...Object.keys(state.baselines).map((n) => series(n, n))] },
+    { title: "Keys", format: figure, zero: true, lines: [series("n_keys", "keys")] },
     { title: "Step size", format: figure, lines: [series("step_size", "step size")] },
     { title: "Drift score", format: figure, lines: [series("drift_score", "drift score")] },
     { title: "Support vectors", format: figure, zero: true, lines: [series("n_support", "support vectors")] },
@@ -283,7 +369,16 @@ function draw(place, { title, format, zero, lines }, rows, changes) {
 
 byId("model").addEventListener("change", (event) => {
   chosen = event.target.value;
+  watched = null;
+  keysAsked = 0;
+  byId("key-title").textContent = "";
+  byId("key-figures").hidden = true;
   history.replaceState(null, "", `#${encodeURIComponent(chosen)}`);
   connection.abort("another model");
+});
+byId("keys-sort").addEventListener("change", () => { keysAsked = 0; keys(); });
+byId("keys-form").addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (byId("key").value) look(typedKey(byId("key").value));
 });
 follow();
