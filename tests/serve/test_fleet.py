@@ -7,11 +7,16 @@ import httpx
 import numpy as np
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 import kernelstream as ks
+from kernelstream.cli.app import app
 from kernelstream.client import Client, ServiceError
+from kernelstream.persistence import write
 from kernelstream.serve import Accepted, Block, Limits, ServedModel
 from kernelstream.serve.service import Service
+from kernelstream.tables import Block as TableBlock
+from kernelstream.tables import Encoder
 
 from .conftest import running
 from .streams import IDS, X, Y
@@ -198,8 +203,8 @@ BAD = [
     ("fleet/predict", {"rows": [[1, 2, 3]], "keys": []}, 400, "keys has 0 entries"),
     ("fleet/predict", {"rows": [[1, 2, 3]] * 2, "keys": ["hall", "cellar"]}, 422, "Row 1: its key"),
     ("fleet/predict", {"rows": [[1, 2, 3]] * 2, "keys": ["hall", "7"]}, 422, "Row 1: its key '7'"),
-    ("fleet/predict", {"rows": [[1, 2, 3]] * 2, "keys": ["hall", None]}, 422, "Row 1"),
-    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [None], "targets": [1]}, 422, "Row 0"),
+    ("fleet/predict", {"rows": [[1, 2, 3]] * 2, "keys": ["hall", None]}, 422, "Row 1: its key is"),
+    ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [None], "targets": [1]}, 422, "Row 0: its key"),
     ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [1.5], "targets": [1]}, 422, "Row 0"),
     ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [True], "targets": [1]}, 422, "Row 0"),
     ("fleet/learn", {"rows": [[1, 2, 3]], "keys": [[]], "targets": [1]}, 422, "Row 0: its key"),
@@ -241,18 +246,50 @@ def test_bad_questions_about_keys(fleet):
         check_problem(fleet.get(f"/v1/models/{query}"), status, said)
     lines = b'{"row": [1, 2, 3], "key": "hall"}\n{"row": [1, 2, 3], "key": null}'
     answer = post(fleet, "fleet/predict", lines, {"content-type": "application/x-ndjson"})
-    check_problem(answer, 422, "Row 1: it has no key")
+    check_problem(answer, 422, "Row 1: its key is null")
+
+
+def test_a_fleet_of_the_command_line_is_served_and_fed(tmp_path):
+    """Its file says how columns are encoded, beside that of keys."""
+    lines = [[f"{x:.3f}", "red" if x > 0 else "blue"] for x in X[:20, 0]]
+    table = TableBlock(["size", "colour"], lines, None, [""] * 20, {})
+    encoder = Encoder.from_block(table)
+    learned = ks.KeyedFleet("pa", "regressor", budget=8)
+    learned.learn(["a", "b"] * 10, encoder.encode(table)[0], X[:20, 0])
+    write(tmp_path / "shop.ks", learned.to_bytes({"extra": {"encoder": encoder.to_json()}}))
+    source = tmp_path / "table.csv"
+    source.write_text("size,sensor,colour,y\n1.0,a,red,1\n-1.0,c,blue,2\n2.0,,red,3\n0,b,red,4\n")
+    service = Service.from_files(tmp_path / "shop.ks", tmp_path / "kept")
+    with running(service) as url:
+        command = ["run", str(source), "--target", "y", "--to", f"{url}/v1/models/shop"]
+        done = CliRunner().invoke(app, [*command, "--key", "sensor"])
+        assert "4 rows, 3 accepted, 0 known before, 1 bad" in done.stdout, done.output
+        assert "its key is null" in done.stdout
+        assert "give the key" in CliRunner().invoke(app, command).stderr
+        with Client(url, "shop") as client:
+            rows = [{"colour": "blue", "size": -1.0}]
+            said = client.predict(rows, keys=["c"]).predictions
+    model = service.models["shop"].served.model
+    assert list(model) == ["a", "b", "c"]
+    assert (
+        said
+        == model.predict(
+            ["c"],
+            encoder.encode(TableBlock(["size", "colour"], [["-1.0", "blue"]], None, [""], {}))[0],
+        ).tolist()
+    )
 
 
 def test_there_is_a_limit_to_keys(tmp_path):
     limits = Limits(keys=2)
     service = Service([ServedModel("m", new_fleet(), tmp_path, limits=limits)], limits)
-    sent = {"rows": [[1, 2, 3]] * 4, "targets": [1, 2, 3, 4], "keys": ["a", "b", "c", "a"]}
+    sent = {"rows": [[1, 2, 3]] * 4, "targets": [1, 2, 3, 4], "keys": ["a", "b", "c", None]}
     content = json.dumps(sent).encode()
     pending, skipped = service.submit("m", content, "application/json", skip=True)
-    assert pending.learned.result(30).accepted == Accepted(3, 0)
-    assert skipped == [{"row": 2, "reason": "its key is new, and there are 2 keys, which is the "
-                        "limit"}]  # fmt: skip
+    assert pending.learned.result(30).accepted == Accepted(2, 0)
+    assert skipped[1] == {"row": 3, "reason": "its key is null"}
+    reason = "its key is new, and there are 2 keys, which is the limit"
+    assert skipped[:1] == [{"row": 2, "reason": reason}]
     service.close()
 
 

@@ -191,7 +191,7 @@ def run(
         if to is not None:
             from kernelstream.cli.serve import feed_service
 
-            typer.echo(feed_service(source, target, to, token_file, file_format))
+            typer.echo(feed_service(source, target, to, token_file, file_format, key))
             return
         one_of("--task", task, list(TASKS))
         params: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "budget": budget, "nu": nu}

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from kernelstream.cli.by_key import separated
 from kernelstream.tables import SourceError, as_float, open_source
 
 __all__ = ["feed"]
@@ -13,8 +14,9 @@ _ROWS = 500  # of a request
 
 
 def feed(
-    source: str, target: str | None, to: str, token: str | None = None, form: str | None = None
-) -> str:
+    source: str, target: str | None, to: str, token: str | None = None, form: str | None = None,
+    key: str | None = None,
+) -> str:  # fmt: skip
     """Send every row of a source to a model of a service; returns a summary.
 
     A row's id is the source's path and the row's number, so that a command that was stopped can be
@@ -27,6 +29,8 @@ def feed(
     to : str
         The model's address, such as "http://127.0.0.1:8765/v1/models/NAME".
     token : str, default=None
+    key : str, default=None
+        The column of keys, where the model is a fleet.
     """
     from kernelstream.client import Client
 
@@ -37,6 +41,7 @@ def feed(
     with Client(base, name, token=token) as client:
         state = client.state()
         for block in open_source(source, target, _ROWS, form, features=state["columns"]):
+            keys, block = separated(block, key)
             rows = [[_entry(v, state["encoded"]) for v in row] for row in _lists(block)]
             targets = None
             if state["task"] != "novelty":
@@ -46,7 +51,7 @@ def feed(
             ids = None
             if path != "-":
                 ids = [f"{path[-150:]}:{n_rows + i}" for i in range(len(rows))]
-            told = client.learn(rows, targets, ids, on_bad_row="skip")
+            told = client.learn(rows, targets, ids, on_bad_row="skip", keys=keys)
             n_rows += len(rows)
             n_accepted, n_repeated = n_accepted + told.accepted, n_repeated + told.repeated
             skipped += [f"{block.places[bad['row']]}: {bad['reason']}" for bad in told.skipped]

@@ -17,7 +17,8 @@ def register(app: typer.Typer, errors_as_messages: object) -> None:
     @app.command()
     def serve(
         models: Annotated[
-            Path | None, typer.Argument(help="A model's file, or a folder of files *.ks.")
+            Path | None,
+            typer.Argument(help="A model, a fleet, or a folder of files *.ks."),
         ] = None,
         checkpoint: Annotated[
             Path | None, typer.Option(help="Folder for checkpoints and logs, made if needed.")
@@ -56,8 +57,9 @@ def register(app: typer.Typer, errors_as_messages: object) -> None:
 
 
 def feed_service(
-    source: str, target: str | None, to: str, token_file: Path | None, form: str | None
-) -> str:
+    source: str, target: str | None, to: str, token_file: Path | None, form: str | None,
+    key: str | None = None,
+) -> str:  # fmt: skip
     """Send the rows of a source to a service; a summary."""
     _require_extra()
     from kernelstream.cli.feed import feed
@@ -65,9 +67,8 @@ def feed_service(
     from kernelstream.serve.server import read_token
 
     try:
-        return feed(
-            source, target, to, None if token_file is None else read_token(token_file), form
-        )
+        token = None if token_file is None else read_token(token_file)
+        return feed(source, target, to, token, form, key)
     except ServiceError as error:
         raise ValueError(f"{to}: {error}") from None
 

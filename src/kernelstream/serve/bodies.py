@@ -25,7 +25,7 @@ class Body(msgspec.Struct, forbid_unknown_fields=True):
     rows: list[list[float]]
     targets: list[Target] | None = None
     ids: list[Id] | None = None
-    keys: list[Key] | None = None
+    keys: list[Key | None] | None = None
 
 
 class Rows(msgspec.Struct, forbid_unknown_fields=True):
@@ -35,7 +35,7 @@ class Rows(msgspec.Struct, forbid_unknown_fields=True):
     rows: list[list[Entry] | dict[str, Entry]]
     targets: list[Target] | None = None
     ids: list[Id] | None = None
-    keys: list[Key] | None = None
+    keys: list[Key | None] | None = None
 
 
 class Labels(msgspec.Struct, forbid_unknown_fields=True):
@@ -124,10 +124,11 @@ def _sound_ids(ids: list[Any], limits: Limits) -> list[Any]:
 
 
 def _sound_keys(keys: list[Any]) -> list[Any]:
+    """Keys as a fleet has them; None where a row has none."""
     found = []
     for i, key in enumerate(keys):
         try:
-            found.append(with_tuples(key))
+            found.append(None if key is None else with_tuples(key))
         except (ValueError, RecursionError):
             raise bad_rows({i: "its key is not a string, an integer, or a list of these"}) from None
     return found
@@ -171,19 +172,14 @@ def _read_lines(body: bytes, has_keys: bool) -> Rows:
     targets: Any = [line.target for line in lines]
     if all(target is None for target in targets):
         targets = None
-    ids, keys = (_all_or_none([getattr(line, name) for line in lines], name)
-                 for name in ("id", "key"))  # fmt: skip
+    ids: Any = [line.id for line in lines]
+    keys: Any = [line.key for line in lines]
+    without = [i for i, row_id in enumerate(ids) if row_id is None]
+    if 0 < len(without) < len(ids):
+        raise bad_rows({without[0]: "it has no id, and others have one"})
+    ids = None if without else ids
+    keys = None if all(key is None for key in keys) else keys
     return Rows([line.row for line in lines], targets, ids, keys)
-
-
-def _all_or_none(values: list[Any], name: str) -> list[Any] | None:
-    """What every line has, or none."""
-    without = [i for i, value in enumerate(values) if value is None]
-    if len(without) == len(values):
-        return None
-    if without:
-        raise bad_rows({without[0]: f"it has no {name}, and others have one"})
-    return values
 
 
 def _read_arrow(body: bytes, has_keys: bool) -> Rows:

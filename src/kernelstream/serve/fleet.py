@@ -69,6 +69,7 @@ class ServedFleet:
         found: dict[Any, list[int]] = {}
         for row, key in enumerate(block.keys or []):
             found.setdefault(key, []).append(row)
+        found.pop(None, None)  # rows without a key, which are refused elsewhere
         return {key: rows for key, rows in found.items() if key not in self.model}
 
     def target_problems(self, targets: list[Any]) -> dict[int, str]:

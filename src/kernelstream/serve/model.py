@@ -206,7 +206,8 @@ class ServedModel:
             summary = self.statistics.summary()
             points = list(self.statistics.history.points)
         found = {
-            "name": self.name, **self.served.describe(), "encoded": "encoder" in self.extra,
+            "name": self.name, **self.served.describe(),
+            "encoded": "encoder" in self.extra or self.served.takes_tables,
             "position": self.position,
             "checkpoint_position": self._checkpoint_position, "n_queued": self.n_queued,
             "n_without_target": len(self._room), "failure": self.failure, **summary,

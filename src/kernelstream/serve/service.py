@@ -255,6 +255,7 @@ class Service:
                 "out.",
             )  # fmt: skip
         X, problems = self._readers[name].read(found.rows, model.n_features, found.all_numbers)
+        problems |= {i: "its key is null" for i, key in enumerate(found.keys or []) if key is None}
         return model, Block(X, found.targets, found.ids, keys=found.keys), problems
 
     def _targets(self, model: ServedModel, targets: Any) -> list[Any] | None:
