@@ -36,10 +36,13 @@ class DurableRoom:
     >>> import numpy as np
     >>> from kernelstream.serve.log import Block
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> DurableRoom(folder, 10).admit(Block(np.array([[1.0], [2.0]]), ids=["a", "b"]))
+    >>> room = DurableRoom(folder, 10)
+    >>> room.admit(Block(np.array([[1.0], [2.0]]), ids=["a", "b"]))
+    >>> room.close()
     >>> room = DurableRoom(folder, 10)  # in another process
     >>> "a" in room, room.block_of(["b"]).X
     (True, array([[2.]]))
+    >>> room.close()
     """
 
     def __init__(self, folder: Path, max_rows: int):
