@@ -44,8 +44,8 @@ def _named(job: Job, frame: pd.DataFrame) -> Iterator[None]:
             f" and {job.columns.order} {frame[ORDER].iloc[bad.row]}"
         )  # fmt: skip
         raise ValueError(
-            f"the row with key {key!r}{order}: {bad.reason}. Repair it, or leave such rows out by "
-            "on_bad_row='skip', which counts them."
+            f"the row with key {key!r}{order}: {bad.reason}. With on_bad_row='skip' such rows are "
+            "left out and counted."
         ) from bad
 
 

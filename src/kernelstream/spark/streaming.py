@@ -120,7 +120,10 @@ class _Learner(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802
         """All rows of a block in a batch, in their order."""
         (block,) = key
-        frame = pd.concat(list(rows), ignore_index=True)
+        frames = [frame for frame in rows if len(frame)]
+        if not frames:  # in the first batch, of a block that has only its first cell
+            return
+        frame = pd.concat(frames, ignore_index=True)
         frame = frame.sort_values([ORDER, TIE], kind="stable", na_position="first")
         content = self.cell.get()
         if content is None:
