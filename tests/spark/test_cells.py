@@ -30,7 +30,7 @@ def job_of(blocks=3, **params):
 def as_sent(frame):
     """Rows as Spark sends them."""
     return frame.assign(**{
-        "_ks_key_0": frame["sensor"], NO_KEY: frame["sensor"].isna(), Y: frame["y"],
+        "ks_key_0": frame["sensor"], NO_KEY: frame["sensor"].isna(), Y: frame["y"],
         X: list(frame[["a", "b"]].to_numpy()), ORDER: frame["time"], TIE: 0,
     })  # fmt: skip
 
@@ -166,7 +166,7 @@ class Cluster:
         frame = single.to_pandas()
         frame[BLOCK] = [
             int(old_block) % blocks if model is None else part_of(key, blocks)
-            for key, old_block, model in frame[["_ks_key_0", "block", "model"]].to_numpy()
+            for key, old_block, model in frame[["ks_key_0", "block", "model"]].to_numpy()
         ]
         again = pa.Table.from_pandas(frame.sort_values(BLOCK), preserve_index=False)
         self.cells = dict.fromkeys(range(blocks), self.job.template)

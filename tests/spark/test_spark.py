@@ -45,7 +45,10 @@ def test_tables_at_rest(spark, tmp_path):
 
 def test_keys_of_two_columns_labels_and_rows_left_out(spark):
     frame = table(60)
-    x = [[a, b][: 1 if time == 7 else 2] for a, b, time in frame[["a", "b", "time"]].to_numpy()]
+    x = [
+        row[: 1 if time == 7 else 2]
+        for time, row in enumerate(frame[["a", "b"]].to_numpy().tolist())
+    ]
     hall = [None if time == 5 else 2**60 + time % 2 for time in frame["time"]]
     label = ["low" if y < 0 else "mid" if y < 0.5 else "high" for y in frame["y"]]
     label[9] = None
@@ -69,7 +72,7 @@ def test_keys_of_two_columns_labels_and_rows_left_out(spark):
     assert said.loc[[row[4] for row in kept]].tolist() == wanted.tolist()
     assert said.loc[[5, 7]].isna().all()
     strict = {**params, "on_bad_row": "raise"}
-    with pytest.raises(Exception, match=r"key \('s\d+', None\) and time 5: its key is null"):
+    with pytest.raises(Exception, match="key None and time 5: its key is null"):
         kspark.fit_keys(
             df.where("time = 5"), key=["sensor", "hall"], features="x", target="y", order="time",
             n_features=2, **strict,
@@ -104,7 +107,8 @@ def test_streams_that_stop_and_go_on(spark, tmp_path):
         learn_files(spark, tmp_path, features=["b", "a"])
     learn_files(spark, tmp_path, "five", blocks=5, models=models, output="counts")
     counts = spark.read.parquet(str(tmp_path / "five-out")).toPandas()
-    assert counts["n_rows"].sum() + 0 <= 150
+    assert counts["n_models"].sum() <= len(fleet)
+    assert counts["n_rows"].min() > 0
     found = kspark.to_fleet(kspark.checkpoint_models(spark, tmp_path / "five-checkpoint"))
     fleet, _ = in_one_process(frame)
     assert contents(found) == contents(fleet)
@@ -126,7 +130,8 @@ def test_one_model_by_a_tree_of_averages(spark):
     wanted = ks.average([ks.average(parts[:3]), ks.average(parts[3:])])
     X = frame[["a", "b"]].to_numpy()
     assert model.n_seen_ == 200
-    assert np.array_equal(model.predict(X), wanted.predict(X))
+    # Sums of the kernel's values are compiled here, and plain Python in the workers.
+    assert np.allclose(model.predict(X), wanted.predict(X), rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match="no rows"):
         kspark.fit_average(df.where("time < 0"), **columns, **params, parts=1)
     assert BLOCK not in df.columns

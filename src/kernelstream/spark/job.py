@@ -20,9 +20,9 @@ __all__ = ["Columns", "Job", "new_job", "read_cell"]
 _VERSION = 1  # of what a cell says of blocks and columns
 _INTEGERS = (st.ByteType, st.ShortType, st.IntegerType, st.LongType)
 _SMALLEST = -(2**63)
-# Columns beside the user's own.
+# Columns beside the user's own. (In its first batch PySpark renames such as begin with _.)
 BLOCK, CELL, NO_KEY, X, Y, ORDER, TIE = (
-    "_ks_block", "_ks_cell", "_ks_no_key", "_ks_x", "_ks_y", "_ks_order", "_ks_tie"
+    "ks_block", "ks_cell", "ks_no_key", "ks_x", "ks_y", "ks_order", "ks_tie"
 )  # fmt: skip
 
 
@@ -76,7 +76,7 @@ class Columns(NamedTuple):
 
     def key_names(self) -> list[str]:
         """What the keys are called on their way to Python."""
-        return [f"_ks_key_{i}" for i in range(len(self.keys))]
+        return [f"ks_key_{i}" for i in range(len(self.keys))]
 
     def prepared(self, df: DataFrame, blocks: int, y_type: str | None) -> DataFrame:
         """A table with all that Python needs to know of a row, beside the columns it has.

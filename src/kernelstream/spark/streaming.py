@@ -27,7 +27,7 @@ from kernelstream.spark.rows import answer_fields, answers, learn_frame, wanted_
 
 __all__ = ["learn_stream"]
 
-_AT = "_ks_at"  # the order column as it came
+_AT = "ks_at"  # the order column as it came
 
 
 def learn_stream(
