@@ -17,6 +17,7 @@ from .conftest import contents, in_one_process, table  # noqa: E402
 pytestmark = [
     pytest.mark.usefixtures("without_compiler"),
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
 DRIVER = Path(__file__).with_name("driver.py")
 

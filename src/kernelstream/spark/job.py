@@ -65,7 +65,8 @@ class Columns(NamedTuple):
                 raise ValueError(f"there is no column {name!r}: the table has {sorted(types)}.")
         is_array = isinstance(features, str) and isinstance(types[features], st.ArrayType)
         for name in chosen:
-            inner = types[name].elementType if is_array else types[name]
+            kind = types[name]
+            inner = kind.elementType if is_array and isinstance(kind, st.ArrayType) else kind
             if not isinstance(inner, st.NumericType | st.BooleanType):
                 raise TypeError(
                     f"features: the column {name!r} is of type {types[name].simpleString()}; give "
