@@ -1,9 +1,12 @@
 """Streams: a block of keys is a group of Structured Streaming, its fleet the group's state."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as st
@@ -28,6 +31,7 @@ from kernelstream.spark.rows import answer_fields, answers, learn_frame, wanted_
 __all__ = ["learn_stream"]
 
 _AT = "ks_at"  # the order column as it came
+_PACKED_AT_ONCE = 100_000  # rows
 
 
 def learn_stream(
@@ -79,11 +83,10 @@ def learn_stream(
     columns = Columns.of(df, key, features, target, order)
     job = new_job(columns, blocks, preset, task, **params)
     prepare_state_store(df.sparkSession)
-    rows = job.prepared(df).select(
-        fn.col(BLOCK).alias("block"), *wanted_rows(job), fn.col(quoted(order)).alias(_AT)
-    )
+    rows = job.prepared(df).select(BLOCK, *wanted_rows(job), fn.col(quoted(order)).alias(_AT))
+    packed = rows.mapInArrow(_packed, "block int, rows binary")
     learner: _Learner = _Predicting(job) if output == "predictions" else _Counting(job)
-    return rows.groupBy("block").transformWithStateInPandas(
+    return packed.groupBy("block").transformWithStateInPandas(
         learner, learner.schema(df.schema[order].dataType), "Append", "None",
         _first_cells(df, models, job).groupBy("block"),
     )  # fmt: skip
@@ -99,6 +102,47 @@ def _first_cells(df: DataFrame, models: DataFrame | None, job: Job) -> DataFrame
         models = reshard(models, job.blocks)
     found = numbers.join(models.select("block", "cell"), "block", "left")
     return found.select("block", fn.coalesce("cell", empty).alias("cell"))
+
+
+def _packed(batches: Iterator[Any]) -> Iterator[Any]:
+    """Rows packed by blocks: a row for each block, and in it a table of Arrow.
+
+    Spark hands rows to a group one by one, which takes longer than all the rest; and a table keeps
+    the types of its columns on the way.
+    """
+    waiting: list[Any] = []
+    n_waiting = 0
+    for batch in batches:
+        waiting.append(batch)
+        n_waiting += batch.num_rows
+        if n_waiting >= _PACKED_AT_ONCE:
+            yield _by_blocks(waiting)
+            waiting, n_waiting = [], 0
+    if n_waiting:
+        yield _by_blocks(waiting)
+
+
+def _by_blocks(batches: list[Any]) -> Any:
+    table = pa.Table.from_batches(batches)
+    numbers = table.column(BLOCK).to_numpy()
+    order = np.argsort(numbers, kind="stable")
+    table = table.drop_columns([BLOCK]).take(order)
+    blocks, starts = np.unique(numbers[order], return_index=True)
+    contents = []
+    for start, stop in pairwise([*starts.tolist(), len(order)]):
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table.slice(start, stop - start).combine_chunks())
+        contents.append(sink.getvalue().to_pybytes())
+    arrays = [pa.array(blocks, pa.int32()), pa.array(contents, pa.binary())]
+    return pa.RecordBatch.from_arrays(arrays, ["block", "rows"])
+
+
+def _unpacked(contents: list[bytes]) -> pd.DataFrame:
+    """All rows of a block, in their order."""
+    tables = [pa.ipc.open_stream(content).read_all() for content in contents]
+    frame = pa.concat_tables(tables).to_pandas(integer_object_nulls=True)
+    return frame.sort_values([ORDER, TIE], kind="stable", na_position="first", ignore_index=True)
 
 
 class _Learner(StatefulProcessor):
@@ -120,11 +164,10 @@ class _Learner(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802
         """All rows of a block in a batch, in their order."""
         (block,) = key
-        frames = [frame for frame in rows if len(frame)]
-        if not frames:  # in the first batch, of a block that has only its first cell
+        contents = [content for frame in rows if len(frame) for content in frame["rows"]]
+        if not contents:  # in the first batch, of a block that has only its first cell
             return
-        frame = pd.concat(frames, ignore_index=True)
-        frame = frame.sort_values([ORDER, TIE], kind="stable", na_position="first")
+        frame = _unpacked(contents)
         content = self.cell.get()
         if content is None:
             raise ValueError(OTHER_BLOCKS.format(there="another number of", here=self.job.blocks))
@@ -166,7 +209,7 @@ class _Predicting(_Learner):
             name: frame[inner].astype(object).where(~none, None).to_numpy()
             for name, inner in zip(columns.keys, columns.key_names(), strict=True)
         }
-        found[str(columns.order)] = frame[_AT].to_numpy()
+        found[str(columns.order)] = frame[_AT]
         found["prediction"] = _objects(prediction)
         found["score"] = _objects(score)
         return pd.DataFrame(found)
