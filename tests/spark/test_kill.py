@@ -79,6 +79,7 @@ def run_with_kills(spark, folder, n_files, kills):
     check(spark, folder, frame)
 
 
+@pytest.mark.nightly
 def test_a_driver_that_is_killed(spark, tmp_path):
     run_with_kills(spark, tmp_path, 5, [(2, 0.3)])
 

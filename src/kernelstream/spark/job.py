@@ -249,8 +249,7 @@ def y_type(task: str, classes: Any) -> str | None:
 def _kind(fleet: KeyedFleet) -> tuple[Any, ...]:
     classes = None if fleet.classes is None else np.asarray(fleet.classes).tolist()
     return (
-        fleet.preset, fleet.task, repr(fleet.prototype), fleet.n_features, classes,
-        fleet.dtype.name,
+        fleet.task, repr(fleet.prototype), fleet.n_features, classes, fleet.dtype.name
     )  # fmt: skip
 
 
