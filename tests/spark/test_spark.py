@@ -101,10 +101,6 @@ def test_streams_that_stop_and_go_on(spark, tmp_path):
     shuffled(parts[2]).to_parquet(folder / "2.parquet")
     with pytest.raises(Exception, match=r"start it with blocks=3|another number of blocks"):
         learn_files(spark, tmp_path, blocks=5)
-    with pytest.raises(Exception, match="was learned with the model"):
-        learn_files(spark, tmp_path, gamma=0.25)
-    with pytest.raises(Exception, match="was learned with the columns"):
-        learn_files(spark, tmp_path, features=["b", "a"])
     learn_files(spark, tmp_path, "five", blocks=5, models=models, output="counts")
     counts = spark.read.parquet(str(tmp_path / "five-out")).toPandas()
     assert counts["n_models"].sum() <= len(fleet)
