@@ -20,6 +20,7 @@ from kernelstream.estimators.rows import checked_weights
 from kernelstream.files.bytes import FileError
 from kernelstream.files.parts import to_json
 from kernelstream.fleet.fleet import Members
+from kernelstream.fleet.records import RowsBefore
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.rows import extreme, refuse_extreme
 
@@ -75,8 +76,8 @@ class EstimatorFleet:
 
     def learn_rows(
         self, X: Any, y: Any, models: np.ndarray, sample_weight: Any
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Score each row by its model, then learn it; which rows were bad, and refused."""
+    ) -> tuple[RowsBefore, np.ndarray]:
+        """What was said of the rows before they were learned, and which are bad by themselves."""
         skips = self.prototype.skips_bad_rows()
         X = check_array(
             X, dtype=self.dtype, order="C", ensure_all_finite=not skips, ensure_min_samples=0,
@@ -93,7 +94,7 @@ class EstimatorFleet:
             if not skips:
                 refuse_extreme(y, weight)
             bad |= extreme(y, weight)
-        scores = np.full((len(X), self._width()), np.nan)
+        scores, margins = np.full((len(X), self._width()), np.nan), np.zeros(len(X))
         refused = ~bad
         for place, rows in _grouped(models, np.flatnonzero(~bad)):
             if self._models[place] is None:
@@ -106,8 +107,9 @@ class EstimatorFleet:
             if len(learned):
                 found = [model.per_label(trail.scores) for trail in block.trails]
                 scores[learned] = np.concatenate(found)
+                margins[learned] = np.concatenate([trail.margin for trail in block.trails])
             refused[learned] = False
-        return _narrow(scores), bad, refused
+        return RowsBefore(_narrow(scores), margins, refused), bad
 
     def _checked_targets(self, y: Any, n_rows: int) -> np.ndarray | None:
         if self.task == "novelty":

@@ -183,15 +183,16 @@ class Fleet:
             models have learned their other rows.
         """
         with self._turn:
-            scores, _, refused = self.learn_rows(X, y, models, sample_weight)
+            before, _ = self.learn_rows(X, y, models, sample_weight)
+            refused = before.refused
             if refused.any() and not self.skips_bad_rows():
                 raise BadRow(int(np.flatnonzero(refused)[0]), TOO_LARGE_A_STEP)
-            return scores
+            return before.scores
 
     def learn_rows(
         self, X: Any, y: Any, models: Any, sample_weight: Any
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """`learn`, and which rows were left out: bad by themselves, or by the step they ask for."""
+    ) -> tuple[records.RowsBefore, np.ndarray]:
+        """What was said of the rows before they were learned, and which are bad by themselves."""
         with self._turn:
             which = self._which(X, models, self.n_models)
             y = self._checked_targets(y, len(X))
@@ -202,12 +203,13 @@ class Fleet:
             X, bad = self._rows(X, members.models)
             weight = checked_weights(sample_weight, len(X))
             targets, weight = self._without_extremes(targets, weight, bad)
-            scores, refused, learned = records.learn(
+            before, learned = records.learn(
                 members.models, X, targets, weight, which, self._threads()
             )
             self._members = members._replace(models=learned)
-            self.n_skipped_ += int(bad.sum() + refused.sum()) if self.skips_bad_rows() else 0
-            return self._shaped(scores, bad), bad, refused
+            n_bad = int(bad.sum() + before.refused.sum())
+            self.n_skipped_ += n_bad if self.skips_bad_rows() else 0
+            return before._replace(scores=self._shaped(before.scores, bad)), bad
 
     def score_samples(self, X: Any, *, models: Any = None) -> np.ndarray:
         """The scores of rows, without learning.

@@ -19,6 +19,7 @@ from kernelstream.fleet.estimators import EstimatorFleet
 from kernelstream.fleet.fleet import Fleet, Members, why_no_records
 from kernelstream.fleet.keys import as_keys, keys_from_array, keys_to_array, part_of
 from kernelstream.fleet.places import NOWHERE, Places
+from kernelstream.fleet.records import RowsBefore
 from kernelstream.fleet.store import ModelStore
 from kernelstream.learner.rows import NOT_FINITE, TOO_LARGE_A_STEP, BadRow
 from kernelstream.parts import integer_at_least, one_of
@@ -189,13 +190,53 @@ class KeyedFleet:
             learned anything. Only where the step that a row asks for is too large to be
             represented, all models have learned their other rows.
         """
+        return self._learn_block(keys, X, y, sample_weight)[0]
+
+    def prequential(
+        self, keys: Any, X: Any, y: Any = None, *, sample_weight: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Predict each row by the model of its key as it was before this row, then learn it.
+
+        Parameters
+        ----------
+        keys : array-like of shape (n_rows,)
+        X : array-like of shape (n_rows, n_features)
+        y : array-like of shape (n_rows,), default=None
+            Left out for novelty.
+        sample_weight : array-like of shape (n_rows,), default=None
+            A row of weight zero is scored only.
+
+        Returns
+        -------
+        predictions : ndarray of shape (n_rows,)
+            As those of `predict`. A row that was left out has none: NaN, None among labels, or 0
+            for novelty.
+        scores : ndarray of shape (n_rows,) or (n_rows, n_classes)
+            As those of `learn`.
+
+        Examples
+        --------
+        >>> import kernelstream as ks
+        >>> fleet = ks.KeyedFleet("svmd", "regressor", budget=8)
+        >>> predictions, scores = fleet.prequential(["a", "a"], [[1.0], [1.0]], [2.0, 2.0])
+        >>> bool(predictions[0] == 0.0 < predictions[1])
+        True
+        """
+        with self._turn:
+            scores, margins = self._learn_block(keys, X, y, sample_weight)
+            return self._decoded(scores, margins, self._labels()), scores
+
+    def _learn_block(
+        self, keys: Any, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Learn rows; scores and margins before each of them."""
         with self._turn:
             self._require_store()
             rows = self._sifted(keys, X, y, sample_weight)
             bad, refused = rows.bad, np.zeros(0, bool)
-            scores = np.empty((0, 1))
+            scores, margins = np.empty((0, 1)), np.empty(0)
             if rows.keys:
-                scores, unfit, refused = self._learn(rows)
+                (scores, margins, refused), unfit = self._learn(rows)
                 bad = [
                     *bad,
                     *(BadRow(int(row), "its numbers are not finite, or too large")
@@ -207,10 +248,11 @@ class KeyedFleet:
                 raise BadRow(int(rows.kept[refused][0]), TOO_LARGE_A_STEP)
             self._report(sorted(bad, key=lambda refused: refused.row))
             if len(rows.kept) == rows.n_rows:
-                return scores
+                return scores, margins
             all_scores = np.full((rows.n_rows, *scores.shape[1:]), np.nan)
-            all_scores[rows.kept] = scores
-            return all_scores
+            all_margins = np.zeros(rows.n_rows)
+            all_scores[rows.kept], all_margins[rows.kept] = scores, margins
+            return all_scores, all_margins
 
     def _sifted(self, keys: Any, X: Any, y: Any, weight: Any) -> Rows:
         """The rows that may be learned."""
@@ -246,7 +288,7 @@ class KeyedFleet:
 
         return problem
 
-    def _learn(self, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _learn(self, rows: Rows) -> tuple[RowsBefore, np.ndarray]:
         """Learn rows; keys that are new, or come back from the store, get a place."""
         fleet = self._first_fleet(rows) if self.fleet_ is None else self.fleet_
         places = self._places.of(rows.keys)
@@ -256,17 +298,17 @@ class KeyedFleet:
         given = self._room_for(fleet, absent, back)
         for row in missing:
             places[row] = given[rows.keys[row]]
-        scores, unfit, refused = fleet.learn_rows(rows.X, rows.y, places, rows.weight)
+        before, unfit = fleet.learn_rows(rows.X, rows.y, places, rows.weight)
         # a model is born when it has learned a row
         n_seen = fleet.n_seen_
         born = {key: at for key, at in given.items() if key in back or n_seen[at] > 0}
         with self._publishing:
             self.fleet_, self.n_features = fleet, fleet.n_features
-            self.n_rows_ += int((~unfit & ~refused).sum())
+            self.n_rows_ += int((~unfit & ~before.refused).sum())
             self._places.settle(born, self.n_rows_)
             self._places.learned(places, self.n_rows_)
             self._taken.update(back)
-        return scores, unfit, refused
+        return before, unfit
 
     def _first_fleet(self, rows: Rows) -> Any:
         X = np.asarray(rows.X)
@@ -392,12 +434,18 @@ class KeyedFleet:
         if ids is not None:
             with self._turn:
                 self._admit(ids, names, X)
-        if self.fleet_ is None:
-            return np.full(len(names), None if self.task == "classifier" else np.nan)
+        return self._decoded(scores, margins, labels)
+
+    def _decoded(
+        self, scores: np.ndarray, margins: np.ndarray, labels: Labels | None
+    ) -> np.ndarray:
+        """Predictions from scores; none where a score is NaN."""
         missing = np.isnan(scores.reshape(len(scores), -1)).any(axis=1)
+        nothing = {"classifier": None, "regressor": np.nan, "novelty": 0}[self.task]
+        if self.fleet_ is None or missing.all():
+            return np.full(len(scores), nothing)
         found = self.fleet_.decoded(np.where(np.isnan(scores), 0.0, scores), margins, labels)
         if missing.any():
-            nothing = {"classifier": None, "regressor": np.nan, "novelty": 0}[self.task]
             found = found.astype(object) if nothing is None else found
             found[missing] = nothing
         return found
@@ -779,7 +827,11 @@ class KeyedFleet:
         """Take over models of keys that have none here."""
         if not keys:
             return
-        given = self._room_for(self.fleet_, keys, dict(zip(keys, contents, strict=True)))
+        fleet = self.fleet_
+        if fleet is None:
+            fleet = self.fleet_ = self._new_fleet(self.n_features or 0, self.classes, _FIRST_PLACES)
+            self._places.add(_FIRST_PLACES)
+        given = self._room_for(fleet, keys, dict(zip(keys, contents, strict=True)))
         with self._publishing:
             self._places.settle(given, self.n_rows_)
 

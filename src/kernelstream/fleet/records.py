@@ -27,7 +27,7 @@ from kernelstream.learner.views import moved
 from kernelstream.parts import rule
 from kernelstream.stores import NOTHING_PENDING, write_row
 
-__all__ = ["Layout", "Models", "learn", "n_cores", "scores"]
+__all__ = ["Layout", "Models", "RowsBefore", "learn", "n_cores", "scores"]
 
 _ROWS_WORTH_A_THREAD = 1000
 
@@ -281,7 +281,7 @@ class RowWriter(NamedTuple):
 @partial(compiled, nogil=True)
 def _learn_models(
     kernel, scaling, grams, model, space, first, floats, integers, points, order, members, X, y,
-    weight, scores, refused,
+    weight, scores, margins, refused,
 ):  # fmt: skip
     """Learn rows, those of a model in their order; mark those that are refused."""
     column, trail = space.column, space.trail
@@ -304,6 +304,7 @@ def _learn_models(
         done = learn_rows(model, state, tile, trail, space.work, RowWriter(points[m].T, x))
         for output in range(scores.shape[1]):
             scores[row, output] = trail.scores[0, output]
+        margins[row] = trail.margin[0]
         refused[row] = done == 0
         if done > 0 and weight[row] != 0.0:
             scaling.count_row(state.scaling, X[row], size)
@@ -326,14 +327,21 @@ def _score_models(
             scores[row, output] = expansion.scale[0] * space.raw[0, 0, output] + b[output]
 
 
+class RowsBefore(NamedTuple):
+    """What the models of rows said before they learned them."""
+
+    scores: np.ndarray
+    margins: np.ndarray
+    refused: np.ndarray  # because of the step that the row asks for: its model did not learn it
+
+
 def learn(
     models: Models, X: np.ndarray, y: np.ndarray, weight: np.ndarray, members: np.ndarray | None,
     n_threads: int,
-) -> tuple[np.ndarray, np.ndarray, Models]:  # fmt: skip
+) -> tuple[RowsBefore, Models]:  # fmt: skip
     """Learn each row with the model in `members` (None: row i with model i).
 
-    The scores before that; which rows were refused because of the step that they ask for, their
-    models being as they were before these rows; and the models that have learned. Those are the
+    What was said of the rows before that, and the models that have learned. Those are the
     same ones, changed in place, where nobody can read meanwhile; otherwise copies learn, and take
     the place of the models at the end. A row that is bad by itself is a `BadRow` before anything is
     learned.
@@ -343,35 +351,36 @@ def learn(
     refuse_unfit(machine, X)
     with models.gate.for_writing():
         if models.gate.is_free():
-            return *_learn(models, X, y, weight, members, n_threads), models
+            return _learn(models, X, y, weight, members, n_threads), models
     if members is None:
         copies = models.select(slice(None))
-        return *_learn(copies, X, y, weight, members, n_threads), copies
+        return _learn(copies, X, y, weight, members, n_threads), copies
     chosen, members = np.unique(members, return_inverse=True)
     copies = models.select(chosen)
     learned = _learn(copies, X, y, weight, members, n_threads)
-    return *learned, models.replaced(chosen, copies)
+    return learned, models.replaced(chosen, copies)
 
 
 def _learn(
     models: Models, X: np.ndarray, y: np.ndarray, weight: np.ndarray, members: np.ndarray | None,
     n_threads: int,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+) -> RowsBefore:  # fmt: skip
     machine = models.machine
     grams: Any = ComputedGrams() if models.corrects else NoGrams()
-    result = np.empty((len(X), machine.n_outputs))
-    refused = np.zeros(len(X), np.bool_)
+    before = RowsBefore(
+        np.empty((len(X), machine.n_outputs)), np.empty(len(X)), np.zeros(len(X), np.bool_)
+    )
 
     def learn_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
             machine.kernel.to_rule(), machine.scaling, grams, machine.model, space,
             models.first_state(), models.floats, models.integers, models.points, order, of_models,
-            X, y, weight, result, refused,
+            X, y, weight, *before,
         )  # fmt: skip
         _call(models, "learn", _learn_models, arguments)
 
     _in_threads(models, len(X), members, n_threads, learn_rows_of)
-    return result, refused
+    return before
 
 
 def scores(

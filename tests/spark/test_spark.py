@@ -1,0 +1,157 @@
+"""Spark's models and predictions are those of a fleet in one process, bit for bit."""
+
+import numpy as np
+import pytest
+
+import kernelstream as ks
+
+kspark = pytest.importorskip("kernelstream.spark", exc_type=ImportError)
+
+from kernelstream.spark.job import BLOCK, ORDER, TIE, Columns  # noqa: E402
+
+from .conftest import contents, in_one_process, table  # noqa: E402
+from .driver import COLUMNS, PARAMS, learn_files  # noqa: E402
+
+pytestmark = [
+    pytest.mark.usefixtures("without_compiler"),
+    pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+def shuffled(frame):
+    return frame.sample(frac=1, random_state=1)
+
+
+def test_tables_at_rest(spark, tmp_path):
+    frame = table()
+    df = spark.createDataFrame(shuffled(frame))
+    first, second = df.where("time < 60"), df.where("time >= 60")
+    early = kspark.fit_keys(first, **COLUMNS, **PARAMS, blocks=3)
+    path = str(tmp_path / "models")
+    kspark.fit_keys(second, **COLUMNS, **PARAMS, blocks=2, models=early).write.parquet(path)
+    models = spark.read.parquet(path)  # which has kept what the models learn
+    fleet, _ = in_one_process(frame)
+    found = kspark.to_fleet(models)
+    assert contents(found) == contents(fleet)
+    assert found.n_rows_ == len(frame)
+    said = kspark.predict(df, models).toPandas().sort_values("time")
+    assert said.columns.tolist() == [*frame.columns, "prediction", "score"]
+    wanted = fleet.predict(frame["sensor"].tolist(), frame[["a", "b"]].to_numpy())
+    assert np.array_equal(said["prediction"].to_numpy(), wanted)
+    files = kspark.save_models(models, tmp_path / "files")
+    assert sorted(key for file in files for key in ks.load(file)) == sorted(fleet)
+
+
+def test_keys_of_two_columns_labels_and_rows_left_out(spark):
+    frame = table(60)
+    x = [
+        row[: 1 if time == 7 else 2]
+        for time, row in enumerate(frame[["a", "b"]].to_numpy().tolist())
+    ]
+    hall = [None if time == 5 else 2**60 + time % 2 for time in frame["time"]]
+    label = ["low" if y < 0 else "mid" if y < 0.5 else "high" for y in frame["y"]]
+    label[9] = None
+    rows = list(zip(frame["sensor"], hall, x, label, frame["time"].tolist(), strict=True))
+    df = spark.createDataFrame(
+        rows, "sensor string, hall long, x array<double>, y string, time long"
+    )
+    params = {"classes": ["high", "low", "mid"], "budget": 4, "on_bad_row": "skip"}
+    models = kspark.fit_keys(
+        df, key=["sensor", "hall"], features="x", target="y", order="time", n_features=2,
+        blocks=2, preset="svmd", **params,
+    ).cache()  # fmt: skip
+    kept = [row for row in rows if row[4] not in (5, 7, 9)]
+    fleet = ks.KeyedFleet("svmd", "classifier", **params)
+    fleet.learn([(s, h) for s, h, *_ in kept], [r[2] for r in kept], [r[3] for r in kept])
+    found = kspark.to_fleet(models)
+    assert contents(found) == contents(fleet)
+    assert found.n_skipped_ == 3
+    said = kspark.predict(df, models).toPandas().set_index("time")["prediction"]
+    wanted = fleet.predict([(s, h) for s, h, *_ in kept], [r[2] for r in kept])
+    assert said.loc[[row[4] for row in kept]].tolist() == wanted.tolist()
+    assert said.loc[[5, 7]].isna().all()
+    strict = {**params, "on_bad_row": "raise"}
+    with pytest.raises(Exception, match="key None and time 5: its key is null"):
+        kspark.fit_keys(
+            df.where("time = 5"), key=["sensor", "hall"], features="x", target="y", order="time",
+            n_features=2, **strict,
+        ).collect()  # fmt: skip
+
+
+def test_streams_that_stop_and_go_on(spark, tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    frame = table(150)
+    parts = [frame[i : i + 50] for i in (0, 50, 100)]
+    shuffled(parts[0]).to_parquet(folder / "0.parquet")
+    learn_files(spark, tmp_path)
+    shuffled(parts[1]).to_parquet(folder / "1.parquet")
+    learn_files(spark, tmp_path)
+    fleet, predictions = in_one_process(frame[:100])
+    said = spark.read.parquet(str(tmp_path / "query-out")).toPandas().sort_values("time")
+    assert said["time"].tolist() == list(range(100))
+    assert np.array_equal(said["prediction"].to_numpy(), predictions)
+    models = kspark.checkpoint_models(spark, tmp_path / "query-checkpoint")
+    assert contents(kspark.to_fleet(models)) == contents(fleet)
+
+    # Another number of blocks would find other models: it needs a new checkpoint.
+    for file in folder.iterdir():
+        file.unlink()
+    shuffled(parts[2]).to_parquet(folder / "2.parquet")
+    with pytest.raises(Exception, match=r"start it with blocks=3|another number of blocks"):
+        learn_files(spark, tmp_path, blocks=5)
+    learn_files(spark, tmp_path, "five", blocks=5, models=models, output="counts")
+    counts = spark.read.parquet(str(tmp_path / "five-out")).toPandas()
+    assert counts["n_models"].sum() <= len(fleet)
+    assert counts["n_rows"].min() > 0
+    found = kspark.to_fleet(kspark.checkpoint_models(spark, tmp_path / "five-checkpoint"))
+    fleet, _ = in_one_process(frame)
+    assert contents(found) == contents(fleet)
+    assert found.n_rows_ == 150
+
+
+def test_one_model_by_a_tree_of_averages(spark):
+    frame = table(200)
+    df = spark.createDataFrame(frame)
+    params = {"preset": "svmd", "gamma": 0.5, "budget": 8}
+    columns = {"features": ["a", "b"], "target": "y", "order": "time"}
+    model = kspark.fit_average(df, **columns, **params, parts=5, fan_in=3)
+    rows = Columns.of(df, (), **columns).prepared(df, 5, "double").toPandas()
+    rows["part"] = rows[TIE] % 5
+    parts = []
+    for _, part in rows.sort_values(ORDER).groupby("part"):
+        one = ks.make("svmd", "regressor", gamma=0.5, budget=8)
+        parts.append(one.partial_fit(part[["a", "b"]].to_numpy(), part["y"].to_numpy()))
+    wanted = ks.average([ks.average(parts[:3]), ks.average(parts[3:])])
+    X = frame[["a", "b"]].to_numpy()
+    assert model.n_seen_ == 200
+    # Sums of the kernel's values are compiled here, and plain Python in the workers.
+    assert np.allclose(model.predict(X), wanted.predict(X), rtol=1e-9, atol=1e-12)
+    with pytest.raises(ValueError, match="no rows"):
+        kspark.fit_average(df.where("time < 0"), **columns, **params, parts=1)
+    assert BLOCK not in df.columns
+
+
+@pytest.mark.parametrize(("wrong", "message"), [
+    ({"key": "b"}, "'b' is of type double; keys are strings or integers"),
+    ({"features": ["a", "c"]}, "no column 'c'"),
+    ({"features": ["sensor"]}, "'sensor' is of type string; give columns of numbers"),
+    ({"features": []}, "empty"),
+    ({"target": None, "task": "regressor"}, "all others need one"),
+    ({"task": "classifier"}, "name all classes"),
+    ({"blocks": 0}, "blocks"),
+    ({"on_bad_row": print}, "on_bad_row is a function"),
+])  # fmt: skip
+def test_what_cannot_be_is_refused_before_anything_runs(spark, wrong, message):
+    df = spark.createDataFrame(table(4))
+    with pytest.raises((ValueError, TypeError), match=message):
+        kspark.fit_keys(df, **{**COLUMNS, **PARAMS, **wrong})
+
+
+def test_tables_that_are_no_stream_and_no_models(spark):
+    df = spark.createDataFrame(table(4))
+    with pytest.raises(ValueError, match="use fit_keys"):
+        kspark.learn_stream(df, **COLUMNS)
+    with pytest.raises(ValueError, match="no table of models"):
+        kspark.predict(df, df)
