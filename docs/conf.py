@@ -1,5 +1,6 @@
 """How Sphinx builds the site: ``make docs``."""
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -8,7 +9,8 @@ import kernelstream
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
-# Numba and BLAS must not take the cores from each other while the gallery runs.
+# The gallery draws without a screen, and without messages about what is being compiled.
+logging.getLogger("kernelstream").setLevel(logging.ERROR)
 os.environ.setdefault("MPLBACKEND", "agg")
 
 project = "kernelstream"

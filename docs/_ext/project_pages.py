@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 PAGES = [
-    "ARCHITECTURE.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "RELEASING.md", "SECURITY.md",
+    "ARCHITECTURE.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md",
+    "RELEASING.md", "SECURITY.md",
 ]  # fmt: skip
 
 

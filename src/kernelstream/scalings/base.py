@@ -73,7 +73,7 @@ class Scaling(Part):
         return False
 
     def state(self, axis: str = "features") -> Any:
-        """The record of what it remembers, a named tuple of `Field`; `axis` is that of the features."""
+        """The record of what it remembers: a named tuple of `Field` along `axis`."""
         raise TypeError(f"{type(self).__name__} must say what it remembers.")
 
     def to_rule(self) -> Any:
