@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test nightly check format bench docs clean
+.PHONY: demo test nightly check format bench docs dist clean
 
 # The environment is made anew when pyproject.toml changes.
 $(VENV)/.ready: pyproject.toml
@@ -42,8 +42,18 @@ $(VENV)/.docs-ready: $(VENV)/.ready
 
 docs: $(VENV)/.docs-ready  ## the documentation with its gallery, in site/; a warning is an error
 	rm -rf docs/reference/generated  # names that are gone
-	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs site
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet docs site
 	@echo "open site/index.html"
+
+# The wheel must bring all that it needs: the smoke test runs outside this folder.
+dist: $(VENV)/.ready  ## the source archive and the wheel, installed and tried in a clean environment
+	rm -rf dist build/clean
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade build
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[cli]"
+	cp tests/smoke.py build/smoke.py
+	cd build && clean/bin/python -I smoke.py && clean/bin/kernelstream --version
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

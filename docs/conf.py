@@ -17,6 +17,7 @@ project = "kernelstream"
 author = "The kernelstream developers"
 release = version = kernelstream.__version__
 language = "en"
+smartquotes = False  # two hyphens begin an option
 
 extensions = [
     "sphinx.ext.autodoc",
@@ -37,6 +38,7 @@ myst_heading_anchors = 4
 # `name` in a docstring is a link where there is such a name, and code elsewhere.
 default_role = "py:obj"
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autosummary_generate = True
 autosummary_ignore_module_all = False

@@ -2,8 +2,8 @@
 A model for every sensor
 ========================
 
-A `KeyedFleet` keeps a small model per key. A model is born with the first row of its key, and keys do
-not influence each other. Here 200 sensors have a level of their own, and some of them drift.
+A `KeyedFleet` keeps a small model per key. A model is born with the first row of its key, and keys
+do not influence each other. Here 200 sensors have a level of their own, and some of them drift.
 """
 
 import matplotlib.pyplot as plt

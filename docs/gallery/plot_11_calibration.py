@@ -2,8 +2,9 @@
 Probabilities that can be taken at their word
 =============================================
 
-Of the rows that were predicted with a probability of 80 %, about 80 % should be right. `AutoClassifier`
-mixes its members on the log loss, so its probabilities are calibrated without another step.
+Of the rows that were predicted with a probability of 80 %, about 80 % should be right.
+`AutoClassifier` mixes its members on the log loss, so its probabilities are calibrated
+without another step.
 """
 
 import matplotlib.pyplot as plt

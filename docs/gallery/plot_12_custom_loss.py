@@ -2,14 +2,14 @@
 A loss of your own
 ==================
 
-A loss is a small class: its value, its gradient and, where it is curved, its curvature. The decorator
-registers it, and every kernel, step size and budget works with it. This is the squared hinge.
+A loss is a small class: its value, its gradient and, where it is curved, its curvature. The
+decorator registers it, and every kernel, step size and budget works with it. This is the
+squared hinge.
 """
 
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
-import numpy as np
 
 import kernelstream as ks
 from kernelstream.losses import loss

@@ -2,9 +2,9 @@
 Labels in a tree
 ================
 
-Messages to a help desk have topics such as "billing/refund". To confuse two topics of one group costs
-less than to confuse two groups. With a `Taxonomy` the model knows this: about as many rows are wrong,
-and fewer of them are in another group.
+Messages to a help desk have topics such as "billing/refund". To confuse two topics of one group
+costs less than to confuse two groups. With a `Taxonomy` the model knows this: about as many rows
+are wrong, and fewer of them are in another group.
 """
 
 import matplotlib.pyplot as plt

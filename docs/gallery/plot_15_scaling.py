@@ -2,9 +2,9 @@
 Features in any units
 =====================
 
-One feature is measured in thousands, another one in thousandths. A kernel of distances then sees only the
-first. With ``scaling="running"`` each row is scaled by the rows before it, so that no pass over the data
-is needed beforehand.
+One feature varies by hundreds, another one by tenths. A kernel of distances then sees only the
+first. With ``scaling="running"`` each row is scaled by the rows before it, so that no pass over the
+data is needed beforehand.
 """
 
 import matplotlib.pyplot as plt

@@ -369,7 +369,7 @@ class KernelClassifier(Classifying, KernelEstimator):
     """An online kernel classifier that sets its own step size.
 
     By default this is SVMD: a support vector machine trained by stochastic gradient descent in the
-    kernel's function space, whose step size adapts by stochastic meta-descent. Row by row
+    kernel's function space, whose step size adapts by stochastic meta-descent. Row by row::
 
         f <- (1 - eta c) f - eta xi k(x, .)        (28)
         eta <- eta max(1/2, 1 - mu <g, v>)         (33)
