@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test nightly check format bench docs clean
+.PHONY: demo test nightly check format bench docs dist clean
 
 # The environment is made anew when pyproject.toml changes.
 $(VENV)/.ready: pyproject.toml
@@ -35,8 +35,25 @@ format: $(VENV)/.ready
 bench: $(VENV)/.ready  ## speed as ratios, measured side by side
 	$(BIN)/python benchmarks/run.py $(ONLY)
 
-docs: $(VENV)/.ready  ## the reference of every public name, in site/
-	$(BIN)/pdoc --docformat numpy --math --output-directory site kernelstream '!kernelstream.cli.app'
+# What only the documentation needs is installed by its own target, so that tests start sooner.
+$(VENV)/.docs-ready: $(VENV)/.ready
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
+docs: $(VENV)/.docs-ready  ## the documentation with its gallery, in site/; a warning is an error
+	rm -rf docs/reference/generated  # names that are gone
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet docs site
+	@echo "open site/index.html"
+
+# The wheel must bring all that it needs: the smoke test runs outside this folder.
+dist: $(VENV)/.ready  ## the source archive and the wheel, installed and tried in a clean environment
+	rm -rf dist build/clean
+	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade build
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/clean
+	build/clean/bin/pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[cli]"
+	cp tests/smoke.py build/smoke.py
+	cd build && clean/bin/python -I smoke.py && clean/bin/kernelstream --version
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

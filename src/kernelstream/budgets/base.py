@@ -108,7 +108,7 @@ class Budget(Part):
         return False
 
     def state(self) -> Any:
-        """The record of what the budget remembers, as `Field`s."""
+        """The record of what the budget remembers, a named tuple of `Field`."""
         raise TypeError(f"{type(self).__name__} must say what it remembers.")
 
     def to_rule(self) -> Any:

@@ -369,7 +369,7 @@ class KernelClassifier(Classifying, KernelEstimator):
     """An online kernel classifier that sets its own step size.
 
     By default this is SVMD: a support vector machine trained by stochastic gradient descent in the
-    kernel's function space, whose step size adapts by stochastic meta-descent. Row by row
+    kernel's function space, whose step size adapts by stochastic meta-descent. Row by row::
 
         f <- (1 - eta c) f - eta xi k(x, .)        (28)
         eta <- eta max(1/2, 1 - mu <g, v>)         (33)
@@ -469,9 +469,9 @@ class KernelClassifier(Classifying, KernelEstimator):
         geometric mean of the last 50 rows or so. It does not depend on the units of anything. Near
         zero: all is as it was. Above 0.3: the steps were too small lately. That follows a change of
         the stream, but chance does it too: `prequential` says what is an event (docs/drift.md).
-    support_vectors_ : ndarray of shape (n_support_, n_features)
+    support_vectors_ : ndarray of shape (n_points, n_features)
         As kernels see them: with `scaling`, as they were scaled when they came.
-    dual_coef_ : ndarray of shape (n_outputs, n_support_)
+    dual_coef_ : ndarray of shape (n_outputs, n_points)
         What each support vector brings to each score, kernels between labels included.
     intercept_ : ndarray of shape (n_outputs,)
     n_support_ : int

@@ -592,7 +592,7 @@ class Fleet:
 
     @staticmethod
     def readable(name: str, models: records.Models) -> np.ndarray:
-        """A number of each of some models, such as "n_seen_"."""
+        """A number of each of some models, such as ``n_seen_``."""
         return _READABLE[name](models)
 
     def __dir__(self) -> list[str]:

@@ -645,7 +645,7 @@ class KeyedFleet:
         return fleet.bytes_per_model()
 
     def in_memory(self, name: str) -> np.ndarray:
-        """A number of each model in memory, such as "n_seen_" or "step_size_"."""
+        """A number of each model in memory, such as ``n_seen_`` or ``step_size_``."""
         with self._publishing:
             if self.fleet_ is None:
                 return np.zeros(0)

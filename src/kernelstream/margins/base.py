@@ -49,7 +49,7 @@ class Margin(Part):
         raise TypeError(f"{type(self).__name__} must say its rule.")
 
     def state(self, first_step: float) -> MarginState:
-        """The record of what it remembers, as `Field`s."""
+        """The record of what it remembers, a named tuple of `Field`."""
         lowered = self.to_rule(first_step)
         return MarginState(
             epsilon=Field((), lowered.initial), eta=Field((), lowered.first_step),

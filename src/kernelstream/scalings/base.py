@@ -25,7 +25,7 @@ LARGEST_FEATURE = 1e100  # of rows that are scaled: sums of its square are still
 
 
 class ScalingRule(Protocol):
-    """What a scaling's rule answers. Its record of `Field`s is `scaling_state`."""
+    """What a scaling's rule answers. Its record of `Field` objects is `scaling_state`."""
 
     def scale_row(self, scaling_state, x, out):
         """Write the row x, scaled, into `out`; return what `count_row` wants to know of it."""
@@ -73,7 +73,7 @@ class Scaling(Part):
         return False
 
     def state(self, axis: str = "features") -> Any:
-        """The record of what it remembers, as `Field`s; `axis` is that of the features."""
+        """The record of what it remembers: a named tuple of `Field` along `axis`."""
         raise TypeError(f"{type(self).__name__} must say what it remembers.")
 
     def to_rule(self) -> Any:

@@ -94,7 +94,7 @@ class StepSize(Part):
         return None
 
     def state(self) -> Any:
-        """The record of what it remembers, as `Field`s."""
+        """The record of what it remembers, a named tuple of `Field`."""
         raise TypeError(f"{type(self).__name__} must say what it remembers.")
 
     def to_rule(self) -> Any:

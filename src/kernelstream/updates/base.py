@@ -138,7 +138,7 @@ class Update(Part):
         return None
 
     def state(self, first_margin: float, compiles: bool) -> Any:
-        """The record of what it remembers, as `Field`s.
+        """The record of what it remembers, a named tuple of `Field`.
 
         `compiles`: compiled code can compute kernel values between rows.
         """
