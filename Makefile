@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test nightly check format bench docs dist clean
+.PHONY: demo test spark nightly check format bench docs dist clean
 
 # The environment is made anew when pyproject.toml changes.
 $(VENV)/.ready: pyproject.toml
@@ -17,6 +17,10 @@ demo: $(VENV)/.ready  ## SVMD against NORMA on a drifting digit stream: a table 
 
 test: $(VENV)/.ready  ## the whole test suite
 	$(BIN)/pytest --numprocesses auto
+
+spark: $(VENV)/.ready  ## the tests of Spark, which installs PySpark and needs Java
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
+	$(BIN)/pytest tests/spark src/kernelstream/spark
 
 nightly: $(VENV)/.ready  ## proofs that take long: many kills, changed files, long streams
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[nightly]'

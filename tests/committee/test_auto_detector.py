@@ -92,7 +92,8 @@ def test_a_bad_row_changes_nothing(value):
     with pytest.raises(ValueError, match=r"row 0|NaN|infinity"):
         model.learn_one(bad[40])
     assert model.to_bytes() == before
-    skips = ks.AutoDetector(missing="error", on_bad_row="skip").partial_fit(X[:200]).partial_fit(bad)
+    skips = ks.AutoDetector(missing="error", on_bad_row="skip").partial_fit(X[:200])
+    skips.partial_fit(bad)
     assert skips.n_skipped_ == 1
     model.partial_fit(np.delete(bad, 40, axis=0))
     np.testing.assert_array_equal(skips.score_samples(X), model.score_samples(X))
