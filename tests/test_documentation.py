@@ -18,9 +18,20 @@ INTERNAL = {
 }  # fmt: skip
 
 
+def imported(name):
+    """A module; None where Spark is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "pyspark":
+            raise
+        return None
+
+
 def public_modules():
     names = [m.name for m in pkgutil.iter_modules(ks.__path__) if m.name not in INTERNAL]
-    return [ks, *(importlib.import_module(f"kernelstream.{name}") for name in names)]
+    modules = [imported(f"kernelstream.{name}") for name in names]
+    return [ks, *(module for module in modules if module is not None)]
 
 
 def listed():
@@ -30,8 +41,8 @@ def listed():
         module = None
         for line in path.read_text().splitlines():
             if line.startswith(".. currentmodule:: "):
-                module = importlib.import_module(line.split()[-1])
-            elif re.fullmatch(r"   \w+", line):
+                module = imported(line.split()[-1])
+            elif module is not None and re.fullmatch(r"   \w+", line):
                 found[module.__name__, line.strip()] = getattr(module, line.strip())
     return found
 
