@@ -40,7 +40,6 @@ default_role = "py:obj"
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
-autodoc_mock_imports = ["pyspark"]  # which is large, and needs Java
 autosummary_generate = True
 autosummary_ignore_module_all = False
 numpydoc_show_class_members = False

@@ -23,7 +23,7 @@ def imported(name):
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != "pyspark":
+        if (error.name or "").split(".")[0] not in ("pyspark", "google"):
             raise
         return None
 
