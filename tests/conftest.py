@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 import kernelstream as ks
 from kernelstream import losses
 from kernelstream.fleet import records
-from kernelstream.learner import machine
+from kernelstream.learner import machine, single_row
 from kernelstream.parts import registry
 
 settings.register_profile(
@@ -45,7 +45,7 @@ def own_registry():
 @pytest.fixture
 def without_compiler(monkeypatch):
     """Learn by the same lines as plain Python: for few rows that takes less time than compiling."""
-    for module in (machine, records):
+    for module in (machine, records, single_row):
         monkeypatch.setattr(module, "entry_point", lambda function, *_: function.py_func)
 
 

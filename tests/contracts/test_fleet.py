@@ -26,7 +26,7 @@ def test_any_fleet_is_many_learners(combination, seed):
     models.scratch["learn"] = fleet._learn_models.py_func
     half = len(X) // 2
     scores = [
-        fleet.learn(models, X[rows], y[rows], weight[rows], members[rows], 1)[0]
+        fleet.learn(models, X[rows], y[rows], weight[rows], members[rows], 1)[0].scores
         for rows in (slice(0, half), slice(half, None))
     ]
     for m in range(N_MODELS):

@@ -16,6 +16,14 @@ def rows(n=120, d=4, n_classes=3, seed=0):
     return X, (np.abs(X[:, 0] + X[:, 1]) * n_classes).astype(int) % n_classes
 
 
+def without_compiler(monkeypatch):
+    """As the fixture of this name, which a property cannot have."""
+    for module in ("machine", "single_row"):
+        monkeypatch.setattr(
+            f"kernelstream.learner.{module}.entry_point", lambda function, *_: function.py_func
+        )
+
+
 def by_the_longer_way(monkeypatch):
     monkeypatch.setattr("kernelstream.learner.machine.has_row_path", lambda machine: False)
 
@@ -29,12 +37,13 @@ BUDGETS = [OldestOut(20), OldestOut(20, exact=True), SmallestOut(20), LeastLoss(
     st.sampled_from(KERNELS), st.sampled_from(BUDGETS), st.sampled_from([np.float64, np.float32]),
     st.integers(2, 4), st.integers(0, 9),
 )  # fmt: skip
-def test_both_ways_agree(without_compiler_here, kernel, budget, dtype, n_classes, seed):
+def test_both_ways_agree(kernel, budget, dtype, n_classes, seed):
     X, y = rows(60, n_classes=n_classes, seed=seed)
     X = X.astype(dtype)
     models = []
     for shorter in (True, False):
         with pytest.MonkeyPatch.context() as patch:
+            without_compiler(patch)
             if not shorter:
                 by_the_longer_way(patch)
             model = ks.KernelClassifier(kernel, budget=budget, regularization=1e-3)
@@ -52,17 +61,6 @@ def test_both_ways_agree(without_compiler_here, kernel, budget, dtype, n_classes
     )
     if dtype == np.float64:
         assert said == expected
-
-
-@pytest.fixture(scope="module")
-def without_compiler_here():
-    """As `without_compiler`, for all examples of a property."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("machine", "single_row"):
-            patch.setattr(
-                f"kernelstream.learner.{module}.entry_point", lambda function, *_: function.py_func
-            )
-        yield
 
 
 def test_compiled_it_agrees_too():

@@ -10,7 +10,7 @@ import pytest
 
 import kernelstream as ks
 from kernelstream.fleet import records
-from kernelstream.learner import machine
+from kernelstream.learner import machine, single_row
 from kernelstream.serve import ServedModel
 from kernelstream.serve.server import Server
 from kernelstream.serve.service import Service
@@ -39,11 +39,11 @@ def running(service, host="127.0.0.1", port=None):
         assert not thread.is_alive()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def interpreted():
     """Learn without the compiler: few rows, and several kinds of models."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (machine, records):
+        for module in (machine, records, single_row):
             patch.setattr(module, "entry_point", lambda function, *_: function.py_func)
         yield
 
