@@ -139,7 +139,7 @@ def test_the_smallest_coefficient_goes_and_the_new_point_competes():
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 @pytest.mark.parametrize("task", ["classifier", "regressor", "novelty"])
 def test_files_undo_and_late_classes_with_every_budget(tmp_path, monkeypatch, task, update, budget):
-    X, y = drifting(120, 3)
+    X, y = drifting(220, 3)
     model = ks.make("svmd", task, budget=budget, update=update).partial_fit(X[:60], y[:60])
     model.save(tmp_path / "model.ks")
     twin = ks.load(tmp_path / "model.ks")
