@@ -560,7 +560,7 @@ class DictionaryReference:
         n = len(self.points)
         joins = delta > max(budget.tolerance, 1e-7 * k_xx) and (newton or n != budget.size)
         if joins and newton and budget.size is not None and n >= budget.size:
-            joins = self._worth(x, target, weight) >= 0.25 * budget.worth * self.bar
+            joins = self._worth(x, target, weight) >= 0.25 * (budget.worth - 1.0) * self.bar
         if joins:
             self.join(x)
             a = np.eye(len(self.points))[n]

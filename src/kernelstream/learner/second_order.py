@@ -48,8 +48,10 @@ _CHANGES = 1024  # points that came or went, after which K^-1 is computed anew
 # points, so well. One correction squares the error that K^-1 brings, up to its condition.
 _TRUSTED, _CORRECTABLE = 1e-8, 1e-7
 _EXACT, _SAMPLE = 1e-12, 8  # so well that there is nothing to correct, and by how many rows
-# Of what a point must be worth to stay in a full dictionary, what it must be worth as it joins: the
-# rows after it may raise that (measured: less than this changes little but the time).
+# What a row must be worth to join a full dictionary, in units of what the cheapest point costs, for
+# every unit of `worth` beyond one: the rows after it may raise that. Measured with worth = 10: less
+# than this changes little but the time. With worth = 1, where all may try, a bar of a quarter has
+# 3.5 % errors on shuffled USPS, mean of three, and none has 3.4 %.
 _FIRST_SHARE = 0.25
 _SMALLEST_PART = 1e-6  # of the precision of f that another prior may leave
 _MORE_CANDIDATES = 32  # points that are looked at beyond as many as go
@@ -97,7 +99,7 @@ def _learn_tile(
     space, products = _products(machine, values.k)
     given = Given(
         machine.n_points, float(state.margin.epsilon[0]), float(state.step_size.eta[0]),
-        _FIRST_SHARE * model.budget.worth * float(state.update.bar[0]),
+        _FIRST_SHARE * (model.budget.worth - 1.0) * float(state.update.bar[0]),
     )  # fmt: skip
     if len(x) == 1:
         done = machine.call(

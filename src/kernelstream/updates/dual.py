@@ -227,7 +227,7 @@ class Dual(Update):
     Where `Independent` has a size, "newton" prunes the dictionary down to it after every 64th row:
     the points go whose loss costs least of what is being minimised, and f is fitted anew to all
     rows on those that stay. Up to then there may be 64 more: rows that lower the minimum by at
-    least a quarter of what the cheapest point did, times `worth`; others would not stay anyway.
+    least ``(worth - 1) / 4`` times what the cheapest point did; others would hardly stay.
     "gradient" projects a row for which there is no place.
 
     It fits squared errors, whatever the `loss` is called; margin, nu and step size have nothing to
