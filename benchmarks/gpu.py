@@ -12,25 +12,12 @@ import os
 import platform
 import pstats
 import time
-from pathlib import Path
 
 import numpy as np
+from run import mnist
 
 import kernelstream as ks
 from kernelstream.stores import Device, as_device
-
-
-def mnist(n_rows):
-    """MNIST as unit vectors in float32, or random rows of that shape where it is not there."""
-    path = Path(os.environ.get("KERNELSTREAM_DATA", "")) / "mnist.npz"
-    if path.exists():
-        data = np.load(path)
-        X, y = data["X_train"][:n_rows].astype(np.float32), data["y_train"][:n_rows]
-    else:
-        random = np.random.default_rng(0)
-        y = random.integers(0, 10, n_rows)
-        X = random.random((10, 784))[y] + random.normal(size=(n_rows, 784))
-    return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32), np.asarray(y)
 
 
 def new_model(n_rows, budget, device=None, **params):

@@ -42,11 +42,16 @@ def own_registry():
         entries.update(old)
 
 
+def interpret(patch):
+    """Learn by the same lines as plain Python, as long as a patch holds."""
+    for module in (machine, records, single_row):
+        patch.setattr(module, "entry_point", lambda function, *_: function.py_func)
+
+
 @pytest.fixture
 def without_compiler(monkeypatch):
     """Learn by the same lines as plain Python: for few rows that takes less time than compiling."""
-    for module in (machine, records, single_row):
-        monkeypatch.setattr(module, "entry_point", lambda function, *_: function.py_func)
+    interpret(monkeypatch)
 
 
 def shared_file(name):

@@ -13,6 +13,8 @@ from kernelstream.kernels import RBF, Nystroem, RandomFourier
 from kernelstream.step_sizes import AdaGrad, VectorSMD
 from kernelstream.updates import RLS
 
+from .conftest import interpret
+
 PRESETS = ["smd-linear", "adagrad", "rls"]
 
 
@@ -84,7 +86,7 @@ def test_any_cut_of_any_features_gives_one_model(kernel, part, c, is_sparse, see
         return model.decision_function(rows)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kernelstream.learner.machine.entry_point", lambda f, *_: f.py_func)
+        interpret(patch)
         np.testing.assert_allclose(learned(sorted(cuts)), learned([]), rtol=1e-9, atol=1e-9)
 
 

@@ -108,12 +108,3 @@ def test_bad_ids_are_named():
     with pytest.raises(ValueError, match="ids is empty"):
         room.rows_of([])
     assert len(room) == 0
-
-
-def test_a_copy_is_independent():
-    room = WaitingRoom(3)
-    room.admit(["a"], np.ones((1, 1)))
-    copy = room.copy()
-    copy.discharge(["a"])
-    assert len(room) == 1
-    assert len(copy) == 0

@@ -115,14 +115,6 @@ class WaitingRoom:
             self._rows.pop(id, None)
             self._keys.pop(id, None)
 
-    def copy(self) -> Self:
-        """A room with the same rows, which are never changed and hence shared."""
-        room = type(self)(self.max_rows)
-        room.__dict__.update(
-            self.__dict__, _rows=dict(self._rows), _keys=dict(self._keys)
-        )  # fmt: skip
-        return room
-
     def _present(self, ids: Iterable[Any]) -> list[Any]:
         ids = _different(ids)
         if not ids:

@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 import kernelstream as ks
 from kernelstream.budgets.dropping import Ring
 from kernelstream.files.bytes import read
-from kernelstream.learner import machine as machines
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
 from kernelstream.stores import Device, device, devices
 
+from ..conftest import interpret
 from .combinations import Combination, problem
 from .test_tiles import assert_same, combinations, everything
 
@@ -212,7 +212,7 @@ def test_files_do_not_say_where_a_model_was(tmp_path):
 def test_float32_is_the_default_and_agrees(monkeypatch):
     X, y = digits(600)
     with monkeypatch.context() as patched:  # compiling takes longer than learning so few rows
-        patched.setattr(machines, "entry_point", lambda function, *_: function.py_func)
+        interpret(patched)
         host = ks.KernelClassifier(budget=64).partial_fit(X.astype(np.float32), y)
     model = ks.KernelClassifier(budget=64, device=Device("cpu", library="array_api_strict"))
     model.partial_fit(X, y)  # compiled: as users run it

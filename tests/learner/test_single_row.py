@@ -9,19 +9,13 @@ import kernelstream as ks
 from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbounded
 from kernelstream.kernels import RBF, Bias, Laplacian, Linear, Polynomial
 
+from ..conftest import interpret
+
 
 def rows(n=120, d=4, n_classes=3, seed=0):
     random = np.random.default_rng(seed)
     X = random.normal(size=(n, d))
     return X, (np.abs(X[:, 0] + X[:, 1]) * n_classes).astype(int) % n_classes
-
-
-def without_compiler(monkeypatch):
-    """As the fixture of this name, which a property cannot have."""
-    for module in ("machine", "single_row"):
-        monkeypatch.setattr(
-            f"kernelstream.learner.{module}.entry_point", lambda function, *_: function.py_func
-        )
 
 
 def by_the_longer_way(monkeypatch):
@@ -43,7 +37,7 @@ def test_both_ways_agree(kernel, budget, dtype, n_classes, seed):
     models = []
     for shorter in (True, False):
         with pytest.MonkeyPatch.context() as patch:
-            without_compiler(patch)
+            interpret(patch)
             if not shorter:
                 by_the_longer_way(patch)
             model = ks.KernelClassifier(kernel, budget=budget, regularization=1e-3)

@@ -9,12 +9,11 @@ import httpx
 import pytest
 
 import kernelstream as ks
-from kernelstream.fleet import records
-from kernelstream.learner import machine, single_row
 from kernelstream.serve import ServedModel
 from kernelstream.serve.server import Server
 from kernelstream.serve.service import Service
 
+from ..conftest import interpret
 from .streams import X, Y, new_model
 
 
@@ -43,8 +42,7 @@ def running(service, host="127.0.0.1", port=None):
 def interpreted():
     """Learn without the compiler: few rows, and several kinds of models."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (machine, records, single_row):
-            patch.setattr(module, "entry_point", lambda function, *_: function.py_func)
+        interpret(patch)
         yield
 
 

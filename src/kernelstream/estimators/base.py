@@ -115,11 +115,11 @@ class StreamEstimator(Intake, BaseEstimator):
         self._refuse_stream()
         with self._turn:
             sifted = self._sifted(X, y, sample_weight) if self.skips_bad_rows() else None
+            trails: list[Trail] = []
             while sifted is None or sifted.kept.size:
                 if sifted is not None:
                     X, y, sample_weight = sifted.sound()
                 before, machine = dict(self.__dict__), None
-                trails: list[Trail] = []
                 try:
                     rows = self._checked(X, y, classes, sample_weight)
                     if self._learned is None:
@@ -147,8 +147,6 @@ class StreamEstimator(Intake, BaseEstimator):
                     continue
                 self._check_learned(rows, machine.n_seen)
                 break
-            else:
-                trails = []
             if sifted is not None:
                 self._report(sifted.bad)
             return Block(trails, None if sifted is None else sifted.kept)

@@ -17,7 +17,13 @@ from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import from_json, params_to_json, to_json
 from kernelstream.fleet.estimators import EstimatorFleet
 from kernelstream.fleet.fleet import Fleet, Members, why_no_records
-from kernelstream.fleet.keys import as_keys, keys_from_array, keys_to_array, part_of
+from kernelstream.fleet.keys import (
+    as_keys,
+    keys_from_array,
+    keys_to_array,
+    part_of,
+    with_tuples,
+)
 from kernelstream.fleet.places import NOWHERE, Places
 from kernelstream.fleet.records import RowsBefore
 from kernelstream.fleet.store import ModelStore
@@ -960,7 +966,7 @@ class KeyedFleet:
         self._places.last[:] = last
         waiting = header["waiting"]
         if waiting["keys"] is not None:
-            waiting = {**waiting, "keys": as_keys([_key(key) for key in waiting["keys"]])[0]}
+            waiting = {**waiting, "keys": list(map(with_tuples, waiting["keys"]))}
         self.waiting = WaitingRoom.from_parts(waiting, arrays, self.n_features or 0)
 
     def _fleet_from_file(
@@ -1021,11 +1027,6 @@ def _prototype(preset: Any, task: str, params: dict[str, Any]) -> Any:
             f"{', '.join(params)}: give parameters to the estimator itself, {preset!r}."
         )
     return clone(preset)
-
-
-def _key(saved: Any) -> Any:
-    """A key as JSON has it."""
-    return tuple(map(_key, saved)) if isinstance(saved, list) else saved
 
 
 def _kind_of(fleet: Any) -> str:

@@ -8,7 +8,7 @@ from scipy import sparse
 from kernelstream.estimators.columns import Column, Columns, is_date, is_missing
 from kernelstream.learner.rows import BadRow
 from kernelstream.tables.encoding import Encoder, as_float
-from kernelstream.tables.sources import Block, SourceError
+from kernelstream.tables.sources import Block
 
 __all__ = ["TableEncoder", "encoder_from_json"]
 
@@ -45,19 +45,7 @@ class TableEncoder:
         """Make an encoder from the first block."""
         if sparse.issparse(block.rows):
             return cls(None, skips_missing)
-        if not block.columns:
-            raise SourceError("there is no column besides the target, to predict it from.")
-        sound = [i for i in range(len(block.rows)) if i not in block.broken]
-        if not sound:
-            first = min(block.broken)
-            raise SourceError(
-                f"none of the first {len(block.rows):,} records can be read; "
-                f"{block.places[first]}: {block.broken[first]}."
-            )
-        columns = tuple(
-            _column(name, [block.rows[i][k] for i in sound], hashed)
-            for k, name in enumerate(block.columns)
-        )
+        columns = tuple(_column(name, values, hashed) for name, values in block.by_column())
         return cls(Columns(columns), skips_missing)
 
     @property
@@ -84,7 +72,7 @@ class TableEncoder:
         Categories without a feature of their own are counted.
         """
         problems = dict(block.broken)
-        self._check(block)
+        block.check_made_with(self.names, self.is_sparse)
         if self.columns is None:
             return block.rows, problems
         X, start, after = np.zeros((len(block.rows), self.columns.width)), 0, []
@@ -114,17 +102,6 @@ class TableEncoder:
                 values[bad.row] = None
             else:
                 return
-
-    def _check(self, block: Block) -> None:
-        if (self.columns is None) != sparse.issparse(block.rows):
-            kinds = ("a table of columns", "LIBSVM text")
-            found, made_with = kinds if self.columns is None else kinds[::-1]
-            raise SourceError(f"the source is {found}; the model was made with {made_with}.")
-        if block.columns != self.names:
-            raise SourceError(
-                f"the columns are {', '.join(block.columns)}; the model was made with "
-                f"{', '.join(self.names)}."
-            )
 
     def to_json(self) -> dict[str, Any]:
         """The encoder as plain data."""

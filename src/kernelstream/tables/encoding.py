@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelstream.tables.sources import Block, SourceError
+from kernelstream.tables.sources import Block
 
 __all__ = ["Encoder", "as_float", "shortened"]
 
@@ -58,18 +58,8 @@ class Encoder:
         """Make an encoder from the first block."""
         if sparse.issparse(block.rows):
             return cls([], block.rows.shape[1], True, fill_missing)
-        if not block.columns:
-            raise SourceError("there is no column besides the target, to predict it from.")
-        sound = [i for i in range(len(block.rows)) if i not in block.broken]
-        if not sound:
-            first = min(block.broken)
-            raise SourceError(
-                f"none of the first {len(block.rows):,} records can be read; "
-                f"{block.places[first]}: {block.broken[first]}."
-            )
         columns = []
-        for k, name in enumerate(block.columns):
-            values = [block.rows[i][k] for i in sound]
+        for name, values in block.by_column():
             known = [value for value in values if not _is_missing(value)]
             numbers = [value for value in map(_number, known) if value is not None]
             if len(numbers) >= 0.9 * len(known):
@@ -107,7 +97,7 @@ class Encoder:
         A column needs at least twenty such rows. Call this before a block is encoded, for every
         block but the first.
         """
-        self._check_columns(block)
+        block.check_made_with([column.name for column in self.columns], self.is_sparse)
         for k, column in enumerate(self.columns):
             if column.unscaled is not None:
                 numbers = np.delete(_as_numbers([row[k] for row in block.rows]), [*block.broken])
@@ -116,7 +106,7 @@ class Encoder:
     def encode(self, block: Block) -> tuple[Any, dict[int, str]]:
         """The rows as numbers, and the problems of the records that could not be encoded."""
         problems = dict(block.broken)
-        self._check_columns(block)
+        block.check_made_with([column.name for column in self.columns], self.is_sparse)
         if self.is_sparse:
             return block.rows, problems
         X = np.zeros((len(block.rows), self.n_features))
@@ -131,16 +121,6 @@ class Encoder:
                     X[i, first + _category(value, column, places)] = 1.0
             first += _width(column)
         return X, problems
-
-    def _check_columns(self, block: Block) -> None:
-        if self.is_sparse != sparse.issparse(block.rows):
-            made_with, found = ("LIBSVM text", "a table of columns")[:: 1 if self.is_sparse else -1]
-            raise SourceError(f"the source is {found}; the model was made with {made_with}.")
-        if block.columns != [column.name for column in self.columns]:
-            expected = ", ".join(column.name for column in self.columns)
-            raise SourceError(
-                f"the columns are {', '.join(block.columns)}; the model was made with {expected}."
-            )
 
     def _numbers(self, values: list[Any], column: Column, problems: dict[int, str]) -> Any:
         numbers = _as_numbers(values)

@@ -41,6 +41,33 @@ class Block:
         """The indices of the records that have no problem."""
         return np.array([i for i in range(len(self.places)) if i not in problems], dtype=int)
 
+    def by_column(self) -> list[tuple[str, list[Any]]]:
+        """Every column's name, and what the records that can be read have in it.
+
+        It is an error where there is no column, or no such record.
+        """
+        if not self.columns:
+            raise SourceError("there is no column besides the target, to predict it from.")
+        sound = self.without(self.broken).tolist()
+        if not sound:
+            first = min(self.broken)
+            raise SourceError(
+                f"none of the first {len(self.rows):,} records can be read; "
+                f"{self.places[first]}: {self.broken[first]}."
+            )
+        return [(name, [self.rows[i][k] for i in sound]) for k, name in enumerate(self.columns)]
+
+    def check_made_with(self, names: list[str], is_sparse: bool) -> None:
+        """Refuse these records where a model was made with others."""
+        if is_sparse != sparse.issparse(self.rows):
+            made_with, found = ("LIBSVM text", "a table of columns")[:: 1 if is_sparse else -1]
+            raise SourceError(f"the source is {found}; the model was made with {made_with}.")
+        if self.columns != names:
+            raise SourceError(
+                f"the columns are {', '.join(self.columns)}; the model was made with "
+                f"{', '.join(names)}."
+            )
+
     def since(self, first: int) -> "Block":
         """The records from index `first` on."""
         broken = {i - first: problem for i, problem in self.broken.items() if i >= first}
@@ -156,13 +183,7 @@ def _csv(
         names = [name for k, name in enumerate(columns) if k != at]
         if features is not None and _stand_for(names, features):
             names = features
-        while True:
-            block = Block(names, [], None if at is None else [], [], {})
-            for record in islice(rows, block_rows):
-                _add(block, record, at, len(columns))
-            if not block.rows:
-                return
-            yield block
+        yield from _in_blocks(rows, block_rows, names, at, len(columns))
 
 
 def _is_header(fields: list[str], target: str | None, features: list[str] | None) -> bool:
@@ -178,6 +199,19 @@ def _delimiter(line: str) -> str:
     if outside.count(delimiter):
         return delimiter
     return " " if " " in outside.strip() else ","
+
+
+def _in_blocks(
+    rows: Iterator[Record], block_rows: int, names: list[str], at: int | None, n_columns: int
+) -> Iterator[Block]:
+    """Records as blocks; `at` is the position of the target."""
+    while True:
+        block = Block(names, [], None if at is None else [], [], {})
+        for record in islice(rows, block_rows):
+            _add(block, record, at, n_columns)
+        if not block.rows:
+            return
+        yield block
 
 
 def _add(block: Block, record: Record, at: int | None, n_columns: int) -> None:
@@ -218,13 +252,7 @@ def _arff(
         at = _position(columns, target, source, features)
         names = [name for k, name in enumerate(columns) if k != at]
         rows = (_arff_record(number, line) for number, line in lines if _is_arff_data(line))
-        while True:
-            block = Block(names, [], None if at is None else [], [], {})
-            for record in islice(rows, block_rows):
-                _add(block, record, at, len(columns))
-            if not block.rows:
-                return
-            yield block
+        yield from _in_blocks(rows, block_rows, names, at, len(columns))
 
 
 def _is_arff_data(line: str) -> bool:
