@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 import kernelstream as ks
 from kernelstream import losses
+from kernelstream.committee import estimators as committees
 from kernelstream.fleet import records
 from kernelstream.learner import machine, single_row
 from kernelstream.parts import registry
@@ -46,6 +47,7 @@ def interpret(patch):
     """Learn by the same lines as plain Python, as long as a patch holds."""
     for module in (machine, records, single_row):
         patch.setattr(module, "entry_point", lambda function, *_: function.py_func)
+    patch.setattr(committees, "compile_once", lambda kind: None)
 
 
 @pytest.fixture

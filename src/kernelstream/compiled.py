@@ -10,7 +10,8 @@ import os
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ __all__ = [
     "compiled",
     "entry_point",
     "helper",
+    "kept",
+    "no_message_while_compiling",
     "seconds_compiling",
 ]
 
@@ -68,6 +71,12 @@ def _cache_folder() -> Path | None:
 
 
 _FOLDER = _cache_folder()
+
+
+def kept(name: str) -> Path | None:
+    """A file beside what is kept on disk, for notes about it; None where nothing is kept."""
+    compiles = not numba.config.DISABLE_JIT  # type: ignore[attr-defined]
+    return _FOLDER / name if _FOLDER is not None and compiles else None
 
 
 def compiled(
@@ -282,6 +291,7 @@ class _Watch(event.Listener):
         self._depth = 0
         self._began = 0.0
         self._timer: threading.Timer | None = None
+        self.is_quiet = False
         self._lock = threading.Lock()
 
     def on_start(self, event: Any) -> None:
@@ -305,6 +315,16 @@ class _Watch(event.Listener):
                 self.seconds += time.perf_counter() - self._began
 
 
+@contextmanager
+def no_message_while_compiling() -> Iterator[None]:
+    """Nothing is said while a block compiles: whoever uses this says it better."""
+    before, _watch.is_quiet = _watch.is_quiet, True
+    try:
+        yield
+    finally:
+        _watch.is_quiet = before
+
+
 def _is_ours(event: Any) -> bool:
     return _is_of_package(getattr((event.data or {}).get("dispatcher"), "py_func", None))
 
@@ -314,6 +334,8 @@ def _is_of_package(thing: Any) -> bool:
 
 
 def _say_that_it_compiles() -> None:
+    if _watch.is_quiet:
+        return
     if _FOLDER is None:
         again = "No folder can be written to keep the result."
     else:

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 from kernelstream.committee.machine import CommitteeMachine
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
+from kernelstream.committee.warming import Piece, compile_once
 from kernelstream.estimators import Classifying, Detecting, Regressing, StreamEstimator
 from kernelstream.estimators.base import Rows
 from kernelstream.estimators.choices import gains_from_device
@@ -115,7 +116,11 @@ class CommitteeEstimator(StreamEstimator):
 
     def new_machine(self, rows: Rows, whole_data: bool) -> CommitteeMachine:
         self.skips_bad_rows()  # checks `on_bad_row`
-        members = self._placed(rows.X.shape[1], sparse.issparse(rows.X))
+        is_sparse = sparse.issparse(rows.X)
+        members = self._placed(rows.X.shape[1], is_sparse)
+        if self.members is None:  # those of this library are compiled once, for all committees
+            n_classes = 0 if rows.labels is None else 2 if rows.labels.single_output else 3
+            compile_once(Piece(type(self).__name__, n_classes, is_sparse, rows.X.dtype.name))
         machines = [member.model.new_machine(rows, whole_data) for member in members]
         return self._committee(machines, members)
 
