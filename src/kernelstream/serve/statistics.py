@@ -125,7 +125,9 @@ class History:
         for start in range(0, n_rows, step):
             stop = min(start + step, n_rows)
             row = (self.points[-1]["row"] if self.points else 0) + stop - start
-            found = {name: float(np.mean(values[start:stop])) for name, values in means.items()}
+            found = {
+                name: sum(values[start:stop]) / (stop - start) for name, values in means.items()
+            }
             self._put({"row": row, "n": stop - start, **found, **last}, set(means))
 
     def _put(self, point: dict[str, Any], means: set[str]) -> None:
