@@ -4,8 +4,6 @@ import time
 from collections import Counter, deque
 from typing import Any
 
-import numpy as np
-
 from kernelstream.serve.estimator import Outcome
 
 __all__ = ["BASELINES", "History", "Statistics"]
