@@ -6,6 +6,7 @@ other than an estimator is served by another class with the same methods.
 """
 
 import copy
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -64,6 +65,14 @@ class ServedEstimator:
         self.task: str = model.task
         # Rows come here as arrays in the order of the columns: the model need not look for names.
         self._names = model.__dict__.pop("feature_names_in_", None)
+
+    @classmethod
+    def opened(cls, model: Any, folder: Path, store: Path | None) -> "ServedEstimator":
+        """The model of a file, which is all in memory."""
+        return cls(model)
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     @property
     def is_ready(self) -> bool:
