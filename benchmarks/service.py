@@ -6,6 +6,7 @@ A model of 512 points and 20 features is served by a process of its own; the loa
 beside it, on the same machine. Then the same while another client lets the model learn.
 """
 
+import itertools
 import json
 import os
 import signal
@@ -69,15 +70,23 @@ def load(n_rows, n_connections=4, seconds=SECONDS):
     return len(latencies) / seconds, np.array(latencies)
 
 
-def learn_meanwhile(stop, learned):
-    """Let the model learn, a hundred rows at a time, fifty times a second."""
+def requests_to_learn(n=300):
+    """Requests of a hundred rows, made beforehand: callers share Python's lock with each other."""
     random = np.random.default_rng(1)
+    for _ in range(n):
+        X = random.normal(size=(100, FEATURES))
+        body = {"rows": X.tolist(), "targets": (X[:, 0] * X[:, 1] > 0).astype(int).tolist()}
+        yield raw_request("learn", body)
+
+
+def learn_meanwhile(requests, stop, learned):
+    """Let the model learn, a hundred rows at a time, fifty times a second."""
     with socket.create_connection(("127.0.0.1", PORT)) as line:
-        while not stop.wait(0.02):
-            X = random.normal(size=(100, FEATURES))
-            body = {"rows": X.tolist(), "targets": (X[:, 0] * X[:, 1] > 0).astype(int).tolist()}
-            exchange(line, raw_request("learn", body))
-            learned.append(len(X))
+        for request in itertools.cycle(requests):
+            if stop.wait(0.02):
+                return
+            exchange(line, request)
+            learned.append(100)
 
 
 def cpu_seconds(process):
@@ -99,6 +108,18 @@ def report(server, name, n_rows, n_connections=4):
     return p99
 
 
+def while_learning(server, idle, n_connections):
+    """The same while the model learns, and the ratio of the two p99."""
+    stop, learned, requests = threading.Event(), [], list(requests_to_learn())
+    learner = threading.Thread(target=learn_meanwhile, args=(requests, stop, learned))
+    learner.start()
+    busy = report(server, "the same while it learns", 1, n_connections)
+    stop.set()
+    learner.join()
+    print(f"learned meanwhile: {sum(learned) / SECONDS:,.0f} rows/s; "
+          f"p99 {busy / idle:.2f} times that without learning")  # fmt: skip
+
+
 def main():
     random = np.random.default_rng(0)
     X = random.normal(size=(4000, FEATURES))
@@ -112,17 +133,11 @@ def main():
         try:
             wait_for_port()
             load(1, seconds=1.0)
-            report(server, "predict, 1 row", 1)
+            idle = report(server, "predict, 1 row", 1)
+            while_learning(server, idle, 4)
             report(server, "predict, 100 rows", 100)
             idle = report(server, "predict, 1 row, one caller", 1, 1)
-            stop, learned = threading.Event(), []
-            learner = threading.Thread(target=learn_meanwhile, args=(stop, learned))
-            learner.start()
-            busy = report(server, "the same while it learns", 1, 1)
-            stop.set()
-            learner.join()
-            print(f"learned meanwhile: {sum(learned) / SECONDS:,.0f} rows/s; "
-                  f"p99 {busy / idle:.2f} times that without learning")  # fmt: skip
+            while_learning(server, idle, 1)
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(30)

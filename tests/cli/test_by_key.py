@@ -47,9 +47,23 @@ def test_a_model_for_every_sensor(tmp_path, frame, form):
     assert sorted(fleet) == ["north", "south", "west"]
     assert fleet.model("north").n_seen_ == (frame["sensor"] == "north").sum()
     assert fleet.n_features == 2
-    for command in ("info", "predict"):
-        arguments = (model,) if command == "info" else (model, path)
-        assert "has a model for every key" in call(command, *arguments, code=1).output
+    said = call("info", model).output
+    for part in ("KeyedFleet, a model for every key", "3 (", "rows learned", "300", "target y"):
+        assert part in said
+    # rows of keys that have a model, with the target or without it
+    expected = fleet.predict(frame["sensor"].tolist(), frame[["a", "b"]].to_numpy())
+    frame[["a", "sensor", "b"]].to_csv(tmp_path / "new.csv", index=False)
+    for source in (path, tmp_path / "new.csv"):
+        call("predict", model, source, "--out", tmp_path / "said.csv")
+        found = pd.read_csv(tmp_path / "said.csv")
+        np.testing.assert_allclose(found["prediction"], expected, rtol=1e-12)
+        assert found["score"].equals(found["prediction"])
+    (tmp_path / "odd.csv").write_text("a,sensor,b\n1,north,2\n1,east,2\n1,,2\n1,west,x\n")
+    result = call("predict", model, tmp_path / "odd.csv")
+    assert "line 3: its key 'east' is unknown" in result.output
+    assert "line 4: its key is null" in result.output
+    assert "4 rows, 3 bad" in result.output
+    assert "for a single model" in call("predict", model, path, "--proba", code=1).output
 
 
 def test_bad_keys_and_labels_are_counted_and_a_run_resumes(tmp_path, frame):

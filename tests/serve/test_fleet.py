@@ -293,12 +293,52 @@ def test_there_is_a_limit_to_keys(tmp_path):
     service.close()
 
 
-def test_a_fleet_with_a_store_is_not_served(tmp_path):
-    store = ks.ModelStore(tmp_path / "models.db")
+@pytest.fixture
+def stored(tmp_path):
+    """A fleet of which one model stays in memory: its file, with its store beside it."""
+    store = ks.ModelStore(tmp_path / "fleet.db")
     fleet = ks.KeyedFleet("pa", "regressor", budget=8, max_models=1, store=store)
-    with pytest.raises(ValueError, match="ModelStore"):
-        ServedModel("m", fleet, tmp_path / "one")
-    fleet.learn(["a", "b"], X[:2], [1.0, 2.0])
+    fleet.learn(KEYS[:30], X[:30], TASKS["regressor"][:30])
     fleet.save(tmp_path / "fleet.ks")
-    with pytest.raises(ValueError, match="ModelStore"):
-        ServedModel("m", ks.load(tmp_path / "fleet.ks"), tmp_path / "two")
+    store.close()
+    return tmp_path
+
+
+def test_a_fleet_with_a_store_is_served_and_survives_a_crash(stored):
+    before = (stored / "fleet.db").read_bytes()
+    service = Service.from_files(stored / "fleet.ks", stored / "kept", checkpoint_rows=25)
+    served, plain = service.models["fleet"], new_fleet()
+    plain.learn(KEYS[:30], X[:30], TASKS["regressor"][:30])
+    assert served.predict(X[:9], KEYS[:9]) == plain.predict(KEYS[:9], X[:9]).tolist()
+    for start in range(30, 90, 15):
+        said = served.learn(rows(start, start + 15)).result(30).predictions
+        expected = plain.learn(*(part[start : start + 15] for part in (KEYS, X, X[:, 0])))
+        np.testing.assert_array_equal(said, expected)
+    assert len(served.served.model.store) == 2
+    assert served.state()["n_keys"] == 3
+    assert service.key("fleet", '"hall"')["n_seen"] == 30
+    shutil.copytree(stored / "kept", stored / "copy")  # as a crash would leave it
+    again = Service.from_files(stored / "fleet.ks", stored / "copy")
+    for kept in (served, again.models["fleet"]):
+        assert contents(kept.served.model) == contents(plain)
+    again.close()
+    service.close()
+    assert (stored / "fleet.db").read_bytes() == before  # from which one may begin again
+
+
+def test_stores_that_are_missing_held_or_damaged_are_named(stored):
+    live = ks.load(stored / "fleet.ks").attach(ks.ModelStore(stored / "fleet.db"))
+    with pytest.raises(ValueError, match="holds its ModelStore itself"):
+        ServedModel("m", live, stored / "one")
+    live.store.close()
+    with pytest.raises(ValueError, match=r"put its file beside.*\.db"):
+        ServedModel("m", ks.load(stored / "fleet.ks"), stored / "two", store=stored / "no.db")
+    service = Service.from_files(stored / "fleet.ks", stored / "kept")
+    with running(service) as url, httpx.Client(base_url=url, timeout=30) as http:
+        store = service.models["fleet"].served.model.store
+        store._connection.execute("UPDATE records SET content = zeroblob(10)")
+        answer = post(http, "fleet/predict", {"rows": X[:3].tolist(), "keys": KEYS[:3]})
+        check_problem(answer, 503, "idle models")
+        sent = {"rows": X[:3].tolist(), "keys": KEYS[:3], "targets": [1, 2, 3]}
+        check_problem(post(http, "fleet/step", sent), 503, "was changed or damaged")
+        check_problem(http.get("/readyz"), 503, "restart")

@@ -9,7 +9,7 @@ from scipy import sparse
 import kernelstream as ks
 from kernelstream.tables import Block, SourceError
 
-__all__ = ["ByKey", "Found", "separated"]
+__all__ = ["ByKey", "Found", "listed", "separated"]
 
 
 class Found(NamedTuple):
@@ -76,6 +76,70 @@ class ByKey:
         else:
             errors = (predictions - y[learned]) ** 2
         return Found(errors, np.zeros(0, int), np.flatnonzero(learned))
+
+    # --- what can be asked of a saved one --------------------------------------------------------
+
+    def key_problems(self, keys: list[Any] | None) -> dict[int, str]:
+        """What is wrong with the keys of rows, by row."""
+        if keys is None:
+            raise SourceError(
+                "the file does not say which column has the keys: use ks.load and predict(keys, X)."
+            )
+        unknown = "its key {!r} is unknown: no row of it was learned"
+        known = {key: key in self.fleet for key in set(keys) - {None}}
+        return {
+            i: "its key is null" if key is None else unknown.format(key)
+            for i, key in enumerate(keys)
+            if not known.get(key, False)
+        }
+
+    def said(self, keys: list[Any], X: Any) -> list[np.ndarray]:
+        """Predictions and scores of rows, each by the model of its key."""
+        scores = self.fleet.score_samples(keys, X)
+        best = scores if scores.ndim == 1 else scores.max(axis=1)
+        return [self.fleet.predict(keys, X), best]
+
+    def classes_with_probabilities(self) -> list[Any]:
+        """The classes, of which each has a probability."""
+        raise SourceError(
+            "--proba is for a single model: use ks.load(path).model(key).predict_proba(X)."
+        )
+
+    def described(self, header: dict[str, Any]) -> dict[str, Any]:
+        """What can be read of the fleet."""
+        fleet = self.fleet
+        found = {
+            "model": "KeyedFleet, a model for every key",
+            "parameters": repr(fleet),
+            "features": listed(fleet.n_features or 0, []),
+            "rows learned": f"{fleet.n_rows_:,}",
+            "rows left out": f"{fleet.n_skipped_:,}",
+        }
+        if fleet.lacks_store:
+            found["keys"] = "in a ModelStore, which must be attached to read them"
+            return found
+        keys = list(fleet)
+        found["keys"] = listed(len(keys), keys)
+        if keys:
+            found["rows of a key"] = _spread(fleet.in_memory("n_seen_"))
+            found["support vectors of a key"] = _spread(fleet.in_memory("n_support_"))
+            found["step size of a key"] = _spread(fleet.in_memory("step_size_"))
+        if fleet.task == "classifier" and keys:
+            found["classes"] = listed(len(fleet.classes_), fleet.classes_.tolist())
+        return found
+
+
+def _spread(values: np.ndarray) -> str:
+    low, middle, high = np.quantile(values, [0.0, 0.5, 1.0])
+    return f"{low:.4g} to {high:.4g}, median {middle:.4g}"
+
+
+def listed(n: int, names: list[Any]) -> str:
+    """How many there are, and the first of their names."""
+    if not names:
+        return f"{n:,}"
+    some = ", ".join(str(name) for name in names[:8])
+    return f"{n:,} ({some}{', ...' if n > 8 else ''})"
 
 
 def separated(block: Block, key: str | None) -> tuple[list[Any] | None, Block]:

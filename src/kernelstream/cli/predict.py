@@ -8,8 +8,10 @@ import numpy as np
 
 from kernelstream import committee as _committee  # noqa: F401 (whose estimators files may hold)
 from kernelstream import persistence
+from kernelstream.cli.by_key import ByKey, listed, separated
 from kernelstream.cli.widths import matched
 from kernelstream.estimators.files import with_header
+from kernelstream.loading import load_with_header
 from kernelstream.tables import SourceError, encoder_from_json, open_source
 
 __all__ = ["describe", "newest", "predict"]
@@ -25,27 +27,28 @@ def predict(
     the number of rows, and what is wrong with the bad ones.
     """
     model_path = newest(model_path)
-    _refuse_keys(model_path)
-    model, header = with_header(persistence.read(model_path), name=str(model_path))
+    model, header, _ = _read(model_path)
     extra = header.get("extra") or {}
     if "encoder" not in extra:
         raise SourceError(
             f"{model_path} was not made by `kernelstream run` and does not say how columns are "
             "encoded as numbers: use ks.load and model.predict."
         )
-    encoder = encoder_from_json(extra["encoder"])
-    classes = _classes(model) if proba else []
+    encoder, key = encoder_from_json(extra["encoder"]), extra.get("run", {}).get("key")
+    columns = extra.get("progress", {}).get("columns") or encoder.names
+    classes = model.classes_with_probabilities() if proba else []
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["row", "prediction", "score", *(f"p({name})" for name in classes)])
     n_rows, bad = 0, []
-    for block in open_source(source, extra.get("target"), block_rows, form, features=encoder.names):
+    for block in open_source(source, extra.get("target"), block_rows, form, features=columns):
+        keys, block = separated(block, key)
         X, problems = encoder.encode(block)
+        problems = model.key_problems(keys) | problems
         good = block.without(problems)
         found: dict[int, Any] = {}
         if good.size:
-            rows = matched(model, X[good])
-            said = [model.predict(rows), _scores(model, rows)]
-            said += list(model.predict_proba(rows).T) if classes else []
+            said = model.said(None if keys is None else [keys[i] for i in good], X[good])
+            said += model.probabilities(X[good]) if classes else []
             lines = zip(*(column.tolist() for column in said), strict=True)
             found = dict(zip(good.tolist(), lines, strict=True))
         for i, place in enumerate(block.places):
@@ -56,17 +59,57 @@ def predict(
     return n_rows, bad
 
 
-def _classes(model: Any) -> list[Any]:
-    if not hasattr(model, "classes_"):
-        raise SourceError("--proba is for classifiers: this model has no classes.")
-    if not hasattr(model, "predict_proba"):
-        raise SourceError(f"--proba: {model.no_probabilities()}")
-    return model.classes_.tolist()
-
-
-def _refuse_keys(path: Path) -> None:
+def _read(path: Path) -> tuple[Any, dict[str, Any], int]:
+    """A saved model or keyed fleet with one face, its file's header, and the file's size."""
     if persistence.read_header(path).get("class") == "KeyedFleet":
-        raise SourceError(f"{path} has a model for every key: use ks.load(path).predict(keys, X).")
+        fleet, header = load_with_header(path)
+        return ByKey(fleet), header, path.stat().st_size
+    content = persistence.read(path)
+    model, header = with_header(content, kernel=_no_kernel, name=str(path))
+    return _Single(model), header, len(content)
+
+
+class _Single:
+    """An estimator with the questions that can be asked of `ByKey` too."""
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    def key_problems(self, keys: list[Any] | None) -> dict[int, str]:
+        """What is wrong with the keys of rows, by row: there are none."""
+        return {}
+
+    def said(self, keys: list[Any] | None, X: Any) -> list[np.ndarray]:
+        """Predictions and scores of rows."""
+        rows = matched(self.model, X)
+        return [self.model.predict(rows), _scores(self.model, rows)]
+
+    def classes_with_probabilities(self) -> list[Any]:
+        """The classes, of which each has a probability."""
+        if not hasattr(self.model, "classes_"):
+            raise SourceError("--proba is for classifiers: this model has no classes.")
+        if not hasattr(self.model, "predict_proba"):
+            raise SourceError(f"--proba: {self.model.no_probabilities()}")
+        return self.model.classes_.tolist()
+
+    def probabilities(self, X: Any) -> list[np.ndarray]:
+        """The probabilities of every class."""
+        return list(self.model.predict_proba(matched(self.model, X)).T)
+
+    def described(self, header: dict[str, Any]) -> dict[str, Any]:
+        """What can be read of the model."""
+        model = self.model
+        found = {
+            "model": type(model).__name__,
+            "parameters": _changed(model),
+            "features": listed(model.n_features_in_, header["feature_names"]),
+            "rows learned": f"{model.n_seen_:,}",
+            "rows left out": f"{model.n_skipped_:,}",
+            **_state(model),
+        }
+        if hasattr(model, "classes_"):
+            found["classes"] = listed(len(model.classes_), model.classes_.tolist())
+        return found
 
 
 def _scores(model: Any, X: Any) -> np.ndarray:
@@ -98,21 +141,12 @@ def newest(path: Path) -> Path:
 def describe(path: Path) -> dict[str, Any]:
     """Describe a saved model, or the newest checkpoint of a folder."""
     path = newest(path)
-    _refuse_keys(path)
-    content = persistence.read(path)
-    model, header = with_header(content, kernel=_no_kernel, name=str(path))
+    model, header, n_bytes = _read(path)
     extra = header.get("extra") or {}
     found: dict[str, Any] = {
-        "file": f"{path}, {len(content):,} bytes, format version {header['format_version']}",
-        "model": type(model).__name__,
-        "parameters": ", ".join(f"{k}={v!r}" for k, v in _changed(model).items()) or "defaults",
-        "features": _listed(model.n_features_in_, header["feature_names"]),
-        "rows learned": f"{model.n_seen_:,}",
-        "rows left out": f"{model.n_skipped_:,}",
-        **_state(model),
+        "file": f"{path}, {n_bytes:,} bytes, format version {header['format_version']}",
+        **model.described(header),
     }
-    if hasattr(model, "classes_"):
-        found["classes"] = _listed(len(model.classes_), model.classes_.tolist())
     if "position" in header:
         found["checkpoint at row"] = f"{header['position']:,}"
     if "run" in extra:
@@ -140,14 +174,8 @@ def _no_kernel(X: Any, Z: Any) -> Any:
     raise SourceError("the model's kernel is a function, which its file does not hold.")
 
 
-def _changed(model: Any) -> dict[str, Any]:
+def _changed(model: Any) -> str:
     default = type(model)().get_params(deep=False)
     now = model.get_params(deep=False)
-    return {k: v for k, v in now.items() if repr(v) != repr(default[k])}
-
-
-def _listed(n: int, names: list[Any]) -> str:
-    if not names:
-        return f"{n:,}"
-    some = ", ".join(str(name) for name in names[:8])
-    return f"{n:,} ({some}{', ...' if n > 8 else ''})"
+    pairs = [f"{k}={v!r}" for k, v in now.items() if repr(v) != repr(default[k])]
+    return ", ".join(pairs) or "defaults"

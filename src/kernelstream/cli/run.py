@@ -83,6 +83,7 @@ class Progress:
     )  # one line per block, for the plot
     events: list[int] = field(default_factory=list)  # rows at which the stream changed
     baselines: dict[str, Any] = field(default_factory=dict)  # of `Baselines`
+    columns: list[str] = field(default_factory=list)  # with that of the keys, if there is one
 
     @property
     def mean_error(self) -> float:
@@ -150,6 +151,8 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
     ):
         for block in interrupts.until_asked(blocks):
             pace.begin()
+            if options.key is not None:
+                progress.columns = block.columns
             keys, block = separated(block, options.key)
             if encoder is None:
                 skips = options.missing == "skip" or options.key is not None

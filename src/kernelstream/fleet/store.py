@@ -1,6 +1,8 @@
 """Where models go that have been idle for long, and come back from: one SQLite file."""
 
 import json
+import os
+import shutil
 import sqlite3
 import threading
 import uuid
@@ -134,6 +136,24 @@ class ModelStore:
             total, n_models = total + _digest(line), n_models + (line[2] == _FOR_EVER)
         if (total, n_models) != (self._about.total, self._about.n_models):
             raise FileError(f"{self.path} was changed or damaged: its keys do not add up.")
+
+    @staticmethod
+    def copy_file(source: Any, path: Any) -> None:
+        """Copy the file of a store that nobody holds; the copy is there whole or not at all.
+
+        Parameters
+        ----------
+        source, path : str or path-like
+        """
+        for end in ("-wal", ""):  # what a crash has left beside the file belongs to it
+            old, new = Path(f"{source}{end}"), Path(f"{path}{end}")
+            new.unlink(missing_ok=True)
+            if end == "" or old.exists():
+                half = new.with_name(f"{new.name}.half")
+                shutil.copyfile(old, half)
+                with half.open("rb") as file:
+                    os.fsync(file.fileno())
+                half.replace(new)
 
     def close(self) -> None:
         """Let another process have the store."""

@@ -13,6 +13,7 @@ from litestar import Litestar, Request, Response, get, post
 from litestar.exceptions import HTTPException
 from litestar.response import Stream
 
+from kernelstream.files.bytes import FileError
 from kernelstream.serve.bodies import FORMATS
 from kernelstream.serve.model import Closed
 from kernelstream.serve.openapi import document
@@ -65,7 +66,8 @@ def create_app(service: Service) -> Any:
         handlers, openapi_config=None, on_shutdown=[service.close], logging_config=None,
         request_max_body_size=service.limits.body_bytes, debug=False,
         exception_handlers={
-            Problem: _problem, HTTPException: _http_problem, Exception: _unexpected
+            Problem: _problem, HTTPException: _http_problem, FileError: _store_problem,
+            Exception: _unexpected,
         },
     )  # fmt: skip
     return _Door(app, service)
@@ -97,6 +99,15 @@ def _http_problem(request: Any, error: HTTPException) -> Response[bytes]:
     found = Problem(
         status, "http", title.get(status, "The request was refused"),
         known.get(status, error.detail), error.headers,
+    )  # fmt: skip
+    return _problem(request, found)
+
+
+def _store_problem(request: Any, error: FileError) -> Response[bytes]:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    found = Problem(
+        503, "store", "The store of models cannot be used",
+        "The file of idle models cannot be read: the log of the service has the details.",
     )  # fmt: skip
     return _problem(request, found)
 

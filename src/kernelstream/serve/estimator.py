@@ -6,6 +6,7 @@ other than an estimator is served by another class with the same methods.
 """
 
 import copy
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,9 +41,11 @@ def nothing_learned(skipped: list[BadRow]) -> Outcome:
 
 
 def problems_by_row(check: Any, targets: list[Any]) -> dict[int, str]:
-    """What a check finds wrong with targets, by row."""
-    found = enumerate(check(target) for target in targets)
-    return {i: problem for i, problem in found if problem is not None}
+    """What a check finds wrong with targets, by row; labels come again and again."""
+    kinds = list(zip(map(type, targets), targets, strict=True))  # 1, 1.0 and True are equal
+    found = {kind: check(kind[1]) for kind in dict.fromkeys(kinds)}
+    wrong = {kind: problem for kind, problem in found.items() if problem is not None}
+    return {i: wrong[kind] for i, kind in enumerate(kinds) if kind in wrong} if wrong else {}
 
 
 class ServedEstimator:
@@ -62,6 +65,14 @@ class ServedEstimator:
         self.task: str = model.task
         # Rows come here as arrays in the order of the columns: the model need not look for names.
         self._names = model.__dict__.pop("feature_names_in_", None)
+
+    @classmethod
+    def opened(cls, model: Any, folder: Path, store: Path | None) -> "ServedEstimator":
+        """The model of a file, which is all in memory."""
+        return cls(model)
+
+    def close(self) -> None:
+        """Nothing is open."""
 
     @property
     def is_ready(self) -> bool:
@@ -127,17 +138,19 @@ class ServedEstimator:
     def learn(self, block: Block) -> Outcome:
         """Predict every row, then learn it; rows that cannot be learned are left out."""
         skipped: list[BadRow] = []
-        model, before = self.model, self.model.on_bad_row
-        model.on_bad_row = skipped.append
-        y = None if self.task == "novelty" else np.array(block.targets)
-        try:
-            done = prequential(model, _given(block), y, declare_classes=False)
-        except Exception as error:  # it has left the model as it was
+        model, problem = self.model, ""
+        # A block is learned as a whole or not at all by a model that predicts by its last state.
+        # Nearly all blocks are sound: only where one is not, its rows are looked at one by one.
+        for on_bad_row in ["raise", skipped.append][model.readout() != "last" :]:
+            try:
+                done = self._learned(block, on_bad_row)
+                break
+            except Exception as error:  # it has left the model as it was
+                problem = str(error)
+        else:
             if len(skipped) < len(block.X):
-                skipped = [BadRow(i, str(error)) for i in range(len(block.X))]
+                skipped = [BadRow(i, problem) for i in range(len(block.X))]
             return nothing_learned(skipped)
-        finally:
-            model.on_bad_row = before
         series = {
             "step_size": done.step_sizes, "drift_score": done.drift_scores,
             "n_support": done.n_support,
@@ -149,6 +162,15 @@ class ServedEstimator:
         }
         said = done.predictions.tolist()
         return Outcome(done.rows, said, done.errors, done.events, skipped, series)
+
+    def _learned(self, block: Block, on_bad_row: Any) -> Any:
+        model, before = self.model, self.model.on_bad_row
+        model.on_bad_row = on_bad_row
+        y = None if self.task == "novelty" else np.array(block.targets)
+        try:
+            return prequential(model, _given(block), y, declare_classes=False)
+        finally:
+            model.on_bad_row = before
 
     def describe(self) -> dict[str, Any]:
         """The state that a person can read."""

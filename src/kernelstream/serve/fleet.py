@@ -1,10 +1,12 @@
 """A keyed fleet as a service learns with it: the methods of `ServedEstimator`, by keys."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from kernelstream.fleet import KeyedFleet
+from kernelstream.files.bytes import FileError
+from kernelstream.fleet import KeyedFleet, ModelStore
 from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.serve.estimator import (
     MOST_CLASSES,
@@ -26,7 +28,7 @@ class ServedFleet:
     Parameters
     ----------
     model : KeyedFleet
-        Without a store: all of its models are in memory.
+        With its store, if some of its models are in one.
     """
 
     serves = KeyedFleet
@@ -35,13 +37,37 @@ class ServedFleet:
     columns: list[str] | None = None
 
     def __init__(self, model: KeyedFleet):
-        if model.store is not None:
-            raise ValueError(
-                f"{model!r} has a ModelStore, with which it cannot be served: save it without one."
-            )
-        len(model)  # an error where some of its models are in a store that it has not been given
         self.model = model
         self.task = _TASKS[model.task]
+
+    @classmethod
+    def opened(cls, model: KeyedFleet, folder: Path, store: Path | None) -> "ServedFleet":
+        """The fleet of a file, with a store of its own in the service's folder.
+
+        The store that the file was saved with is copied there at the first start, and stays as it
+        is: the file and its store can be served again from the beginning.
+        """
+        if model.store is not None:
+            raise ValueError(
+                f"{model!r} holds its ModelStore itself: save the fleet, close the store, and "
+                "serve the fleet's file with store=, the store's path."
+            )
+        if model.lacks_store:
+            own = folder / "models.db"
+            if not own.exists():
+                if store is None or not store.exists():
+                    raise ValueError(
+                        "some models of this fleet are in a ModelStore: put its file beside that "
+                        "of the fleet, with the same name and the ending .db."
+                    )
+                ModelStore.copy_file(store, own)
+            model.attach(ModelStore(own))
+        return cls(model)
+
+    def close(self) -> None:
+        """Let the store go, if there is one."""
+        if self.model.store is not None:
+            self.model.store.close()
 
     @property
     def is_ready(self) -> bool:
@@ -143,6 +169,8 @@ class ServedFleet:
             except BadRow as bad:  # nothing was learned: go on without it
                 wrong[rows.pop(bad.row)] = bad.reason
                 continue
+            except FileError:  # the store's, after or before these rows were learned
+                raise
             except Exception as error:  # nothing was learned
                 wrong |= dict.fromkeys(rows, str(error))
                 return {}

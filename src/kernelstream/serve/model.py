@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelstream.files.bytes import FileError
 from kernelstream.files.checkpoints import Checkpointer
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.serve.estimator import Outcome, ServedEstimator
@@ -127,6 +128,9 @@ class ServedModel:
     limits : Limits, default=Limits()
     extra : dict, default=None
         What the model's file holds beside the model, such as how columns are encoded.
+    store : str or path-like, default=None
+        The file of the `ModelStore` that a fleet was saved with. It is copied into the folder at
+        the first start, and not changed.
 
     Examples
     --------
@@ -147,6 +151,7 @@ class ServedModel:
     def __init__(
         self, name: str, model: Any, folder: Any, *, checkpoint_rows: int = 10_000,
         sync: str = "batch", limits: Limits | None = None, extra: dict[str, Any] | None = None,
+        store: Any = None,
     ):  # fmt: skip
         self.name = name
         self.limits = Limits() if limits is None else limits
@@ -155,7 +160,7 @@ class ServedModel:
         self._checkpoints = Checkpointer(Path(folder), every_rows=every, keep=2)
         found, self.position, saved = self._checkpoints.resume_with_extra(lambda: model)
         self.extra = (extra or {}) if saved is None else saved
-        self.served = _served(found)
+        self.served = _served(found, Path(folder), None if store is None else Path(store))
         self.statistics = Statistics(self.served.task, self.extra.pop("service", None))
         self.version = 0  # which changes when anything that is shown does
         self.failure: str | None = None
@@ -325,6 +330,7 @@ class ServedModel:
             self._save()
         self._log.close()
         self._room.close()
+        self.served.close()
         self._checkpoints.close()
 
     # --- the writer ------------------------------------------------------------------------------
@@ -435,7 +441,7 @@ class ServedModel:
             self._checkpoints.save(self.served, self.position, extra)
             self._checkpoint_position = self.position
             self._log.begin_segment(self.position, min(self._checkpoints.positions()))
-        except OSError as error:  # the log has all that the checkpoint would have
+        except (OSError, FileError) as error:  # the log has all that the checkpoint would have
             _LOGGER.warning("model %s: no checkpoint could be saved: %s", self.name, error)
 
     def _fail(self, batch: list[_Pending], error: BaseException) -> None:
@@ -450,11 +456,12 @@ class ServedModel:
             batch = self._queue.take(together=True)
 
 
-def _served(model: Any) -> Any:
+def _served(model: Any, folder: Path, store: Path | None) -> Any:
     """A model with what a service asks of it."""
-    for kind in (ServedEstimator, ServedFleet):
+    kinds: list[Any] = [ServedEstimator, ServedFleet]
+    for kind in kinds:
         if isinstance(model, kind.serves):
-            return kind(model)
+            return kind.opened(model, folder, store)
     raise TypeError(
         f"a {type(model).__name__} cannot be served: give an estimator of this library, such as "
         "KernelClassifier or a committee, or a KeyedFleet."

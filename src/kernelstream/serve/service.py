@@ -90,6 +90,7 @@ class Service:
                         Path(folder) / file.stem,
                         limits=limits,
                         extra=header.get("extra"),
+                        store=file.with_suffix(".db"),
                         **options,
                     )
                 )
@@ -141,6 +142,8 @@ class Service:
             answer: dict[str, Any] = {"predictions": model.served.predict(block)}
             if scores:
                 answer["scores"] = model.served.scores(block)
+        except FileError:  # of a store: the rows are not to blame
+            raise
         except ValueError as error:  # a row so large that its kernel overflows, say
             raise _refused(error) from None
         if waits:

@@ -4,8 +4,6 @@ import time
 from collections import Counter, deque
 from typing import Any
 
-import numpy as np
-
 from kernelstream.serve.estimator import Outcome
 
 __all__ = ["BASELINES", "History", "Statistics"]
@@ -125,7 +123,9 @@ class History:
         for start in range(0, n_rows, step):
             stop = min(start + step, n_rows)
             row = (self.points[-1]["row"] if self.points else 0) + stop - start
-            found = {name: float(np.mean(values[start:stop])) for name, values in means.items()}
+            found = {
+                name: sum(values[start:stop]) / (stop - start) for name, values in means.items()
+            }
             self._put({"row": row, "n": stop - start, **found, **last}, set(means))
 
     def _put(self, point: dict[str, Any], means: set[str]) -> None:

@@ -105,7 +105,7 @@ class DenseStore(Slots):
         """A copy with the first n points and nothing else."""
         copy = DenseStore(self.kernel, self.n_slots, self.n_features, self.dtype)
         copy.restore(self.rows[:n_points], self.row_cache[:n_points])
-        copy.memory = self.memory
+        copy.memory, copy.write_block = self.memory, self.write_block
         return copy
 
     def grow(self, n_slots: int) -> None:

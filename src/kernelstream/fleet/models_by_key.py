@@ -1,0 +1,467 @@
+"""The models of a keyed fleet: whose they are, where they are, and what can be read of them."""
+
+import threading
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from kernelstream import presets
+from kernelstream.estimators import StreamEstimator
+from kernelstream.estimators.labels import Labels
+from kernelstream.fleet.estimators import EstimatorFleet
+from kernelstream.fleet.fleet import Fleet, why_no_records
+from kernelstream.fleet.keys import as_keys, part_of
+from kernelstream.fleet.places import Places
+from kernelstream.fleet.store import ModelStore
+from kernelstream.parts import integer_at_least, one_of
+from kernelstream.waiting import WaitingRoom
+
+__all__ = ["FIRST_PLACES", "ModelsByKey", "kind_of"]
+
+FIRST_PLACES = 64
+_GROWTH = 1.5
+_COLUMNS = ["n_seen", "drift_score", "step_size", "margin", "n_support"]
+
+
+class ModelsByKey:
+    """A model for every key, in memory or in a store: `KeyedFleet` without learning and files."""
+
+    def __init__(
+        self, preset: str, task: str, *, n_features: int | None = None, classes: Any = None,
+        dtype: Any = "float64", n_jobs: int | None = None, max_models: int | None = None,
+        idle_rows: int | None = None, store: ModelStore | None = None, max_waiting: int = 10_000,
+        **params: Any,
+    ):  # fmt: skip
+        self.preset, self.task, self.params = preset, task, params
+        self.n_features = None if n_features is None else integer_at_least(
+            "n_features", n_features, 1
+        )  # fmt: skip
+        self.classes, self.dtype, self.n_jobs = classes, np.dtype(dtype), n_jobs
+        self.max_models = None if max_models is None else integer_at_least(
+            "max_models", max_models, 1
+        )  # fmt: skip
+        self.idle_rows = None if idle_rows is None else integer_at_least("idle_rows", idle_rows, 1)
+        self.prototype = _prototype(preset, task, params)
+        self.prototype.skips_bad_rows()  # refuses what on_bad_row cannot be
+        declares = task != "classifier" or classes is not None or self.prototype.structure()
+        self._new_fleet(self.n_features or 1, classes if declares else [0, 1])  # refuses the rest
+        if store is None and not (max_models is None and idle_rows is None):
+            raise ValueError(
+                f"max_models={max_models!r}, idle_rows={idle_rows!r}: models that leave memory "
+                "need a place to go. Give store=ModelStore(path)."
+            )
+        self.n_rows_ = 0
+        self.skipped_: dict[str, int] = {}
+        self.fleet_: Any = None  # until the first rows have come
+        self._places = Places()  # of the keys in memory
+        self._taken: set[Any] = set()  # keys in memory whose models the store has not closed yet
+        self._mark: dict[str, Any] | None = None  # where the store stood, of a fleet from a file
+        self.waiting = WaitingRoom(max_waiting)
+        self._locks()
+        self.store: ModelStore | None = None
+        if store is not None:
+            self.attach(store)
+
+    def _locks(self) -> None:
+        self._turn = threading.RLock()  # for which learning calls of several threads wait
+        self._publishing = threading.RLock()  # places of keys are read and changed inside it
+
+    def _new_fleet(self, n_features: int, classes: Any, n_models: int = 1) -> Any:
+        """Models as records where they can be, otherwise as estimators."""
+        if not self._has_records():
+            return EstimatorFleet(
+                self.prototype, self.task, n_models, n_features, classes, self.dtype
+            )
+        return Fleet(
+            self.preset, self.task, n_models, n_features, classes=classes, dtype=self.dtype,
+            n_jobs=self.n_jobs, **self.params,
+        )  # fmt: skip
+
+    def _has_records(self) -> bool:
+        return isinstance(self.preset, str) and why_no_records(self.prototype) is None
+
+    def _room_for(self, fleet: Any, keys: list[Any], back: dict[Any, bytes]) -> dict[Any, int]:
+        """Places for keys whose models are new or come back; they do not have them yet."""
+        n_missing = len(keys) - self._places.n_free
+        if n_missing > 0:
+            n_more = max(n_missing, int((_GROWTH - 1) * len(fleet)))
+            fleet.add(n_more)
+            self._places.add(n_more)
+        given = self._places.offered(keys)
+        new = [at for key, at in given.items() if key not in back]
+        if new:
+            fleet.put(np.array(new))
+        if back:
+            fleet.put(np.array([given[key] for key in back]), list(back.values()))
+        return given
+
+    # --- models that are idle --------------------------------------------------------------------
+
+    def attach(self, store: ModelStore) -> Self:
+        """Let idle models go to a store; a fleet from a file is given the one it was saved with.
+
+        The store is put back to the moment at which the fleet was saved.
+
+        Parameters
+        ----------
+        store : ModelStore
+
+        Returns
+        -------
+        self
+        """
+        with self._turn:
+            if self.store is not None and self.store is not store:
+                raise ValueError(f"this fleet has a store already, {self.store!r}.")
+            if self.store is None:
+                store.begin(self._mark)
+                if self.fleet_ is not None:
+                    store.be_of_kind(kind_of(self.fleet_))
+            self.store, self._mark = store, None
+        return self
+
+    @property
+    def lacks_store(self) -> bool:
+        """Whether some models are in a store that the fleet has not been given (`attach`)."""
+        return self._mark is not None
+
+    def _require_store(self) -> None:
+        if self.lacks_store:
+            raise ValueError(
+                "some models of this fleet were in a ModelStore when it was saved: attach() it "
+                "first."
+            )
+
+    def _move_out(self) -> None:
+        """Move idle models to the store: one transaction, also for those that have come back."""
+        store, fleet = self.store, self.fleet_
+        if store is None or fleet is None:
+            return
+        before = None if self.idle_rows is None else self.n_rows_ - self.idle_rows
+        goes = self._places.idle(before, self.max_models)
+        if not (goes.size or self._taken):
+            return
+        moved = dict(zip(self._places.keys_at(goes), fleet.packed(goes), strict=True))
+        store.exchange(self._taken, moved)
+        with self._publishing:
+            self._taken = set()
+            self._places.leave(goes)
+
+    # --- models ----------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        with self._publishing:
+            self._require_store()
+            moved = 0 if self.store is None else len(self.store)
+            return len(self._places) + moved - len(self._taken)
+
+    def __contains__(self, key: Any) -> bool:
+        (name,), problems = as_keys([key])
+        if problems:
+            return False
+        with self._publishing:
+            self._require_store()
+            return name in self._places or (self.store is not None and name in self.store)
+
+    def __iter__(self) -> Iterator[Any]:
+        """All keys: those in memory, then those in the store."""
+        with self._publishing:
+            self._require_store()
+            here = self._places.keys()
+        yield from here
+        if self.store is not None:
+            known = set(here)
+            yield from (key for key in self.store if key not in known)
+
+    def chunks(self) -> Iterator[tuple[list[Any], list[bytes]]]:
+        """All keys and their models as bytes, some at a time."""
+        with self._publishing:
+            self._require_store()
+            here, places = self._places.keys(), self._places.taken()
+            contents = [] if self.fleet_ is None else self.fleet_.packed(places)
+        yield here, contents
+        known = set(here)
+        if self.store is not None:
+            for keys, moved in self.store.chunks():
+                both = [(k, m) for k, m in zip(keys, moved, strict=True) if k not in known]
+                yield [k for k, _ in both], [m for _, m in both]
+
+    def model(self, key: Any) -> Any:
+        """The model of a key as an estimator of its own, a copy.
+
+        Parameters
+        ----------
+        key : str, int or tuple
+
+        Returns
+        -------
+        KernelClassifier, KernelRegressor or NoveltyDetector
+        """
+        (name,), problems = as_keys([key])
+        with self._publishing:
+            self._require_store()
+            if self.fleet_ is not None and not problems:
+                if name in self._places:
+                    return self.fleet_.model(int(self._places.of([name])[0]))
+                moved = {} if self.store is None else self.store.read([name])
+                if moved:
+                    return self.fleet_.estimator_of(self.fleet_.unpacked([moved[name]]))
+        raise KeyError(f"there is no model of the key {key!r}: no row of it was learned.")
+
+    def bytes_per_model(self, n_features: int | None = None) -> int:
+        """How much memory one model takes, which is known before anything is learned.
+
+        Parameters
+        ----------
+        n_features : int, default=None
+            How long a row is; None where the fleet knows it.
+
+        Examples
+        --------
+        >>> import kernelstream as ks
+        >>> fleet = ks.KeyedFleet("svmd", "regressor", budget=32)
+        >>> fleet.bytes_per_model(n_features=10)
+        3496
+        """
+        n_features = self.n_features if n_features is None else n_features
+        if n_features is None:
+            raise ValueError("n_features is not known yet: say bytes_per_model(n_features=...).")
+        if self.task == "classifier" and self.classes is None and self.fleet_ is None:
+            raise ValueError("the classes are not known yet: give classes= when the fleet is made.")
+        fleet = self.fleet_
+        if fleet is None:
+            fleet = self._new_fleet(n_features, self.classes)
+        return fleet.bytes_per_model()
+
+    def in_memory(self, name: str) -> np.ndarray:
+        """A number of each model in memory, such as ``n_seen_`` or ``step_size_``."""
+        with self._publishing:
+            if self.fleet_ is None:
+                return np.zeros(0)
+            models = self.fleet_.known().models
+            with models.gate:
+                return self.fleet_.readable(name, models)[self._places.taken()]
+
+    def table(self) -> dict[str, Any]:
+        """What can be read of every model, by column: a list of keys, and arrays."""
+        columns: dict[str, list[Any]] = {name: [] for name in ["key", *_COLUMNS]}
+        with self._turn:
+            fleet, n_here = self.fleet_, len(self._places)
+            for keys, contents in self.chunks():
+                if fleet is None or not keys:
+                    continue
+                models = fleet.unpacked(contents)
+                columns["key"] += keys
+                for name in _COLUMNS:
+                    columns[name].append(fleet.readable(f"{name}_", models))
+            idle = np.full(len(columns["key"]), -1)
+            idle[:n_here] = self.n_rows_ - self._places.last[self._places.taken()]
+        found: dict[str, Any] = {"key": columns["key"]}
+        for name in _COLUMNS:
+            found[name] = np.concatenate(columns[name]) if columns[name] else np.zeros(0)
+        return {**found, "idle_rows": idle, "moved_out": idle < 0}
+
+    def leading(self, n: int, column: str = "idle_rows") -> dict[str, Any]:
+        """The columns of `table` for a few of the models in memory.
+
+        Parameters
+        ----------
+        n : int
+            How many at most.
+        column : {"idle_rows", "drift_score"}, default="idle_rows"
+            Those that learned last come first, or those that drift most.
+        """
+        one_of("column", column, ["idle_rows", "drift_score"])
+        with self._publishing:
+            fleet, places = self.fleet_, self._places.taken()
+            if fleet is None:
+                return {"key": [], **{name: np.zeros(0) for name in [*_COLUMNS, "idle_rows"]}}
+            keys, idle = self._places.keys(), self.n_rows_ - self._places.last[places]
+            models = fleet.known().models
+            with models.gate:
+                first = idle
+                if column == "drift_score":
+                    first = -fleet.readable("drift_score_", models)[places]
+                chosen = np.argsort(first, kind="stable")[:n]
+                found = {
+                    name: fleet.readable(f"{name}_", models)[places[chosen]] for name in _COLUMNS
+                }
+        return {"key": [keys[i] for i in chosen.tolist()], **found, "idle_rows": idle[chosen]}
+
+    def to_pandas(self) -> Any:
+        """A table with a line for every key: counts, drift scores, step sizes, margins.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the keys as its index, and the columns n_seen, drift_score (how far the step size
+            has risen above its recent mean: high where the stream has changed), step_size, margin,
+            n_support, idle_rows (rows of other keys since its last one; -1 in the store) and
+            moved_out.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise ImportError("to_pandas needs pandas: pip install pandas.") from None
+        found = self.table()
+        keys = pandas.Index(found.pop("key"), name="key", tupleize_cols=False)
+        return pandas.DataFrame(found, index=keys)
+
+    # --- cutting and merging ---------------------------------------------------------------------
+
+    def split(self, n: int) -> list[Self]:
+        """Cut the fleet by keys into n others, as copies without a store.
+
+        Which part a key goes to depends on the key alone (`part_of`), so that all fleets are cut in
+        the same way. Rows that wait for their targets go with their keys.
+
+        Parameters
+        ----------
+        n : int
+
+        Returns
+        -------
+        list of KeyedFleet
+        """
+        n = integer_at_least("n", n, 1)
+        with self._turn:
+            parts = [self.alike() for _ in range(n)]
+            for keys, contents in self.chunks():
+                where = [part_of(key, n) for key in keys]
+                for p, part in enumerate(parts):
+                    chosen = [i for i, q in enumerate(where) if q == p]
+                    part.adopt([keys[i] for i in chosen], [contents[i] for i in chosen])
+            for id in self.waiting.ids:
+                key = self.waiting.keys_of([id])
+                part = parts[part_of(key[0], n)]
+                part.waiting.admit([id], self.waiting.rows_of([id]), key)
+        return parts
+
+    def join(self, *others: Self) -> Self:
+        """Take over the models of other fleets of the same kind, whose keys are others.
+
+        Parameters
+        ----------
+        *others : KeyedFleet
+
+        Returns
+        -------
+        self
+        """
+        with self._turn:
+            for other in others:
+                self._check_alike(other)
+            for other in others:
+                if self.fleet_ is None and other.fleet_ is not None:
+                    self.begin_with(other.empty_fleet())
+                for keys, contents in other.chunks():
+                    self.adopt(keys, contents)
+                for id in other.waiting.ids:
+                    self.waiting.admit(
+                        [id], other.waiting.rows_of([id]), other.waiting.keys_of([id])
+                    )
+                self.n_rows_ += other.n_rows_
+                for reason, count in other.skipped_.items():
+                    self.skipped_[reason] = self.skipped_.get(reason, 0) + count
+            self._move_out()
+        return self
+
+    def _check_alike(self, other: Self) -> None:
+        kinds = {
+            None if fleet.fleet_ is None else kind_of(fleet.fleet_) for fleet in (self, other)
+        } - {None}
+        if (self.preset, self.task, repr(self.prototype)) != (
+            other.preset, other.task, repr(other.prototype)
+        ) or len(kinds) > 1:  # fmt: skip
+            raise ValueError(f"{other!r} is not of the kind of {self!r}.")
+        both = next((key for key in other if key in self), None)
+        if both is not None:
+            raise ValueError(
+                f"both fleets have a model of the key {both!r}, and which one learned first is not "
+                "known: fleets that are joined must have different keys."
+            )
+
+    def empty_fleet(self) -> Any:
+        """A fleet of models that have seen nothing."""
+        empty = self.fleet_.subset(slice(0, 1)).add(FIRST_PLACES - 1)
+        empty.put(np.arange(1))
+        return empty
+
+    def begin_with(self, fleet: Any) -> None:
+        """Have all places of a fleet whose models have seen nothing."""
+        self.fleet_, self.n_features, self._places = fleet, fleet.n_features, Places()
+        self._places.add(len(fleet))
+
+    def alike(self) -> Self:
+        """A fleet of the same kind without models."""
+        other = type(self)(
+            self.preset, self.task, n_features=self.n_features, classes=self.classes,
+            dtype=self.dtype, n_jobs=self.n_jobs, max_waiting=self.waiting.max_rows, **self.params,
+        )  # fmt: skip
+        if self.fleet_ is not None:
+            other.begin_with(self.empty_fleet())
+        return other
+
+    def adopt(self, keys: list[Any], contents: list[bytes]) -> None:
+        """Take over models of keys that have none here."""
+        if not keys:
+            return
+        if self.fleet_ is None:
+            self.begin_with(self._new_fleet(self.n_features or 0, self.classes, FIRST_PLACES))
+        given = self._room_for(self.fleet_, keys, dict(zip(keys, contents, strict=True)))
+        with self._publishing:
+            self._places.settle(given, self.n_rows_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k not in ("_turn", "_publishing")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._locks()
+
+    # --- state to read ---------------------------------------------------------------------------
+
+    def _labels(self) -> Labels | None:
+        return None if self.fleet_ is None else self.fleet_.known().labels
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The labels, of classifiers."""
+        labels = self._labels()
+        if labels is None:
+            raise AttributeError("this fleet has no classes, or does not know them yet")
+        return labels.as_array()
+
+    @property
+    def n_skipped_(self) -> int:
+        """How many rows were left out."""
+        return sum(self.skipped_.values())
+
+    def __repr__(self) -> str:
+        shown = {"max_models": self.max_models, "idle_rows": self.idle_rows}
+        pairs = [f"{name}={value!r}" for name, value in shown.items() if value is not None]
+        pairs += [f"{name}={value!r}" for name, value in self.params.items()]
+        return f"KeyedFleet({', '.join([repr(self.preset), repr(self.task), *pairs])})"
+
+
+def _prototype(preset: Any, task: str, params: dict[str, Any]) -> Any:
+    """An estimator with the parameters of the models."""
+    if isinstance(preset, str):
+        return presets.make(preset, task, **params)
+    if not isinstance(preset, StreamEstimator) or presets.task_of(preset) != task:
+        raise TypeError(
+            f"preset={preset!r} is not a preset's name, nor an estimator of this library for "
+            f"task={task!r}."
+        )
+    if params:
+        raise ValueError(
+            f"{', '.join(params)}: give parameters to the estimator itself, {preset!r}."
+        )
+    return clone(preset)
+
+
+def kind_of(fleet: Any) -> str:
+    """What models must have in common to live in one fleet, as text."""
+    return repr(fleet.kind())
