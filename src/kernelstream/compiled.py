@@ -31,6 +31,7 @@ __all__ = [
     "entry_point",
     "helper",
     "kept",
+    "makes_arrays",
     "no_message_while_compiling",
     "seconds_compiling",
 ]
@@ -109,13 +110,18 @@ def compiled(
 # rules, which takes a sixth of the time that a loop takes to compile.
 
 
-def helper(function: Callable[..., Any] | None = None, *, inlines: bool = False) -> Any:
+def helper(
+    function: Callable[..., Any] | None = None, *, inlines: bool = False, allocates: bool = False
+) -> Any:
     """Decorator: a plain function that compiled code may call too, compiled as its caller is.
 
-    `inlines` puts it, and all that it calls, into the caller.
+    `inlines` puts it, and all that it calls, into the caller. One that makes arrays, or is handed
+    new ones by what it calls, must say so by `allocates`.
     """
     if function is None:
-        return lambda function: helper(function, inlines=inlines)
+        return lambda function: helper(function, inlines=inlines, allocates=allocates)
+    if allocates:
+        makes_arrays(function)
     plain: Callable[..., Any] = function
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
@@ -150,10 +156,12 @@ def as_caller(function: Callable[..., Any], inlines: bool = False) -> Any:
     fastmath, inlines = frozenset(flags.fastmath.flags), inlines or flags.forceinline
     variant = function, fastmath, inlines
     if variant not in _variants:
-        # Such a function may make arrays (see `compiled`), and is rid of them when it returns.
+        # What makes arrays counts references, so that these are freed. To do so for all arrays of
+        # a model at every call takes as long as the rest of a step.
+        counts = function in _making_arrays or not _is_of_package(function)
         options: dict[str, Any] = {
             "error_model": "numpy", "fastmath": set(fastmath), "forceinline": inlines,
-            "_nrt": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
+            "_nrt": counts, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
         }  # fmt: skip
         folder = "-".join(["called", *sorted(fastmath), *(["inlined"] if inlines else [])])
         _variants[variant] = _cached(function, options, folder)
@@ -161,6 +169,12 @@ def as_caller(function: Callable[..., Any], inlines: bool = False) -> Any:
 
 
 _variants: dict[tuple[Any, frozenset[str], bool], Any] = {}
+_making_arrays: set[Callable[..., Any]] = set()
+
+
+def makes_arrays(function: Callable[..., Any]) -> None:
+    """Let a function that compiled code calls make arrays; users' functions always may."""
+    _making_arrays.add(function)
 
 
 # --- what is kept on disk -------------------------------------------------------------------------
@@ -275,6 +289,8 @@ def as_argument(values: Any, dtype: Any = np.float64) -> np.ndarray:
 
     Read-only arrays (memory maps, broadcasts) are copied, others only where they must be.
     """
+    if type(values) is np.ndarray and values.dtype == dtype and values.flags.carray:
+        return values
     return np.require(values, dtype, ["C_CONTIGUOUS", "ALIGNED", "WRITEABLE"]).view(np.ndarray)
 
 

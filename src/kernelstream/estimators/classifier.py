@@ -117,13 +117,10 @@ class Classifying(ClassifierMixin, Saveable):
             labels = self._known_labels()
             if classes is not None:
                 _check_declared(classes, labels)
-        learned = weight > 0  # a label that only comes without weight does not exist
-        try:
-            labels, codes_learned, new = labels.including(y[learned])
-        except BadRow as bad:  # which counted the rows with weight
-            raise BadRow(int(np.flatnonzero(learned)[bad.row]), bad.reason) from None
-        codes = np.zeros(len(y))
-        codes[learned] = codes_learned
+        if sample_weight is None:
+            labels, codes, new = labels.including(y)
+        else:  # a label that only comes without weight does not exist
+            labels, codes, new = _of_weight(labels, y, np.flatnonzero(weight > 0))
         counts = None if self._learned is None else self._learned.class_counts
         weight, counts = class_weighted(
             self.class_weight, labels, codes, weight, counts, whole_data
@@ -131,7 +128,7 @@ class Classifying(ClassifierMixin, Saveable):
         # a new class exists from its own row on
         return rows._replace(
             y=codes, weight=weight, labels=labels, class_counts=counts,
-            new_outputs=np.flatnonzero(learned)[new].tolist(),
+            new_outputs=new,
         )  # fmt: skip
 
     def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
@@ -343,6 +340,19 @@ class Classifying(ClassifierMixin, Saveable):
         if labels is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")
         return labels.as_array()
+
+
+def _of_weight(
+    labels: Labels, y: np.ndarray, rows: np.ndarray
+) -> tuple[Labels, np.ndarray, list[int]]:
+    """`Labels.including`, for some rows: those that have a weight."""
+    try:
+        labels, found, new = labels.including(y[rows])
+    except BadRow as bad:  # which counted these rows
+        raise BadRow(int(rows[bad.row]), bad.reason) from None
+    codes = np.zeros(len(y))
+    codes[rows] = found
+    return labels, codes, rows[new].tolist()
 
 
 def _require_two_classes(y: np.ndarray) -> None:

@@ -1,5 +1,6 @@
 """Rows as they come to rows as a machine learns them: arrays, sparse rows, tables, dictionaries."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -241,13 +242,14 @@ class Intake(BadRowPolicy):
         if machine.is_sparse or X.dtype != machine.dtype or not X.flags.carray or X.ndim != 2:
             return False
         width = X.shape[1] if is_encoded else learned.row_width
-        if X.shape[1] != width or not X.shape[0] or not np.isfinite(X).all():
+        # a sum of squares is finite only if all numbers are
+        if X.shape[1] != width or not X.shape[0] or not math.isfinite(np.vdot(X, X)):
             return False
         if isinstance(y, str):
             return True
         is_column = type(y) is np.ndarray and y.ndim == 1 and len(y) == X.shape[0]
         return is_column and y.dtype.kind in "biufU" and (
-            y.dtype.kind != "f" or bool(np.isfinite(y).all())
+            y.dtype.kind != "f" or math.isfinite(np.vdot(y, y))
         )  # fmt: skip
 
     # --- one row at a time -----------------------------------------------------------------------

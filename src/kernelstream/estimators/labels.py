@@ -137,9 +137,9 @@ class Labels:
     def including(self, y: np.ndarray) -> tuple["Labels", np.ndarray, list[int]]:
         """Labels extended by the new ones in y, y as numbers, and the rows where new ones begin."""
         if len(y) <= _FEW:  # most of the time of such a block would be spent below
-            known = [self.code(name) for name in y.tolist()]
+            known = [self.index.get(name) for name in y.tolist()]
             if None not in known:
-                return self, np.array(known, dtype=float), []
+                return self, self._codes_at(np.array(known, dtype=float)), []
         names, first, inverse = np.unique(y, return_index=True, return_inverse=True)
         position = np.array([self.index.get(name, -1) for name in names.tolist()], dtype=np.int64)
         new = np.flatnonzero(position < 0)
@@ -166,10 +166,11 @@ class Labels:
                         raise BadRow(int(first[m]), str(error)) from None
             labels.n_late += len(new)
             position[new] = len(self) + np.arange(len(new))
-        codes = position[inverse].astype(float)
-        if self.single_output:
-            codes = 2.0 * codes - 1.0
-        return labels, codes, first[new].tolist()
+        return labels, self._codes_at(position[inverse].astype(float)), first[new].tolist()
+
+    def _codes_at(self, positions: np.ndarray) -> np.ndarray:
+        """The numbers of labels at these positions among all."""
+        return 2.0 * positions - 1.0 if self.single_output else positions
 
     def code(self, name: Any) -> float | None:
         """The number of one label; None where it is new."""

@@ -114,7 +114,9 @@ class KernelEstimator(StreamEstimator):
         raise TypeError(f"{type(self).__name__} must say how it compares with a baseline.")
 
     def _look_before(self, learned: Learned, rows: Rows) -> None:
-        self.__dict__.setdefault("_watched", Health()).probe(self, learned.machine, rows)
+        if "_watched" not in self.__dict__:
+            self._watched = Health()
+        self._watched.probe(self, learned.machine, rows)
 
     def new_machine(self, rows: Rows, whole_data: bool) -> Machine:
         """A machine that has learned nothing."""

@@ -6,6 +6,7 @@ are compiled once and kept, whatever the parts of a model are.
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
@@ -89,16 +90,17 @@ def raw_of_touched(coef, outputs, function, output, n, k_j):
 def write_raw_of_every(coef, function, n, k_x, raw):
     """Write the raw scores of one row, whose kernel values with the points are k_x."""
     for output in range(coef.shape[0]):
-        raw[function, 0, output] = raw_of_every(coef, function, output, n, k_x)
+        raw[output, function, 0] = raw_of_every(coef, function, output, n, k_x)
 
 
 @helper
 def write_raw_of_touched(coef, outputs, function, n, k_x, raw):
     """The same where lines belong to several outputs."""
-    raw[function] = 0.0
+    for output in range(raw.shape[0]):
+        raw[output, function, 0] = 0.0
     for line in range(coef.shape[0]):
         for j in range(n):
-            raw[function, 0, outputs[line, j]] += coef[line, function, j] * k_x[j]
+            raw[outputs[line, j], function, 0] += coef[line, function, j] * k_x[j]
 
 
 @helper
@@ -109,7 +111,7 @@ def decay_all(expansion, tile, keep, keep_v, cross):
         r = keep_v * r + cross * p
         if q != 0.0 and keep_v == 0.0:  # v forgets all of b; from here q is zero, as every b is
             expansion.coef[:, 1] = 0.0
-            tile.raw[1] = 0.0
+            tile.raw[:, 1] = 0.0
             tile.pending.forget_trace()
             tile.changes.mark_all()
         q = keep_v * q
@@ -119,8 +121,8 @@ def decay_all(expansion, tile, keep, keep_v, cross):
     if folds:
         for k in range(expansion.coef.shape[0]):
             fold(expansion.coef[k], p, q, r)
-        for i in range(tile.raw.shape[1]):
-            fold(tile.raw[:, i], p, q, r)
+        for k in range(tile.raw.shape[0]):
+            fold(tile.raw[k], p, q, r)
         tile.pending.fold_all(p, q, r)
         for j in range(expansion.size2.shape[0]):
             expansion.size2[j] *= p * p
@@ -144,8 +146,10 @@ def fold(raw, p, q, r):
 def add_to_rest(raw, output, function, coefficient, k, line, i):
     """Correct the raw scores of the rows after i, for a coefficient at a line of k."""
     if coefficient != 0.0:
-        for j in range(i + 1, raw.shape[1]):
-            raw[function, j, output] += coefficient * k[line, j]
+        # from zero on: only then does the compiler see that no index is negative, and takes several
+        rest, values = raw[output, function, i + 1 :], k[line, i + 1 :]
+        for j in range(rest.shape[0]):
+            rest[j] += coefficient * values[j]
 
 
 # --- points that go ------------------------------------------------------------------------------
@@ -172,7 +176,7 @@ def give_up(expansion, point):
     expansion.pi[0] = point.norms_without[1]
 
 
-@compiled
+@partial(compiled, any_order=True)
 def correct_for_drop(expansion, k_j, tile, slot, i, point):
     """||f||^2 and <f, v> without the point in `slot`, whose kernel values with all are k_j."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
@@ -231,11 +235,9 @@ def project(expansion, tile, weights, slot, gap, i, point):
     point.n_active[0] = point.active.shape[0]
     combine_at_rest(tile, weights, n, i, point.rest)
     difference = point.rest  # of the combination and the point, at the rows to come
-    for j in range(i + 1, tile.raw.shape[1]):
+    for j in range(i + 1, tile.raw.shape[2]):
         difference[j] -= tile.k[slot, j]
-        for k in range(expansion.coef.shape[0]):
-            for s in range(expansion.coef.shape[1]):
-                tile.raw[s, j, k] += expansion.coef[k, s, slot] * difference[j]
+    add_combination(tile.raw, expansion.coef[:, :, slot], difference, i)
     measure(expansion, n)
     tile.changes.mark_all()
 
@@ -252,10 +254,7 @@ def project_new(expansion, tile, weights, gap, i, point):
         for s in range(expansion.coef.shape[1]):
             spread(expansion.coef[k, s], point.coef[k, s], weights, n)
     combine_at_rest(tile, weights, n, i, point.rest)
-    for j in range(i + 1, tile.raw.shape[1]):
-        for k in range(expansion.coef.shape[0]):
-            for s in range(expansion.coef.shape[1]):
-                tile.raw[s, j, k] += point.coef[k, s] * point.rest[j]
+    add_combination(tile.raw, point.coef, point.rest, i)
     measure(expansion, n)
     tile.changes.mark_all()
 
@@ -263,13 +262,23 @@ def project_new(expansion, tile, weights, gap, i, point):
 @helper
 def combine_at_rest(tile, weights, n, i, rest):
     """Write the kernel values of a combination of the points with the rows after i."""
-    n_rows = tile.raw.shape[1]
+    n_rows = tile.raw.shape[2]
     for j in range(i + 1, n_rows):
         rest[j] = 0.0
     for m in range(n):
         if weights[m] != 0.0:
             for j in range(i + 1, n_rows):
                 rest[j] += weights[m] * tile.k[m, j]
+
+
+@helper
+def add_combination(raw, coef, rest, i):
+    """Correct the raw scores of the rows after i, for coefficients at a combination of points."""
+    for k in range(raw.shape[0]):
+        for s in range(raw.shape[1]):
+            own, amount, values = raw[k, s, i + 1 :], coef[k, s], rest[i + 1 :]
+            for j in range(own.shape[0]):
+                own[j] += amount * values[j]
 
 
 @helper
@@ -299,7 +308,7 @@ def merge(expansion, tile, gram, between, slot, partner, share, i, point):
     The new point lies a `share` of the way from the partner to the other. `gram` has the kernel
     values between points; those of the merged one are written into it. `between` is memory.
     """
-    n, n_rows, n_functions = expansion.n_points[0], tile.raw.shape[1], expansion.coef.shape[1]
+    n, n_rows, n_functions = expansion.n_points[0], tile.raw.shape[2], expansion.coef.shape[1]
     line = tile.n_points + i if slot < 0 else slot
     kappa = np.float64(tile.k[partner, i]) if slot < 0 else gram[slot, partner]
     log_kappa = math.log(max(kappa, 1e-300))
@@ -324,7 +333,7 @@ def merge(expansion, tile, gram, between, slot, partner, share, i, point):
                 change = (w1 * goes + w2 * stays) * k_merged - stays * k_stays
                 if slot >= 0:
                     change -= goes * k_goes
-                tile.raw[s, j, k] += change
+                tile.raw[k, s, j] += change
         tile.k[partner, j] = k_merged
     expansion.size2[partner] = 0.0
     for k in range(expansion.coef.shape[0]):
@@ -424,8 +433,9 @@ def insert(expansion, tile, slot, i, point):
             add_to_rest(tile.raw, output, s, point.coef[output, s], tile.k, line_of_row, i)
     # The line of slot now holds the new point. Where slots are still free, that line is the one of
     # a row of the tile that has had its turn, since a tile has at least as many rows as new points.
-    for j in range(i + 1, tile.raw.shape[1]):
-        tile.k[slot, j] = tile.k[line_of_row, j]
+    own, values = tile.k[slot, i + 1 :], tile.k[line_of_row, i + 1 :]
+    for j in range(own.shape[0]):
+        own[j] = values[j]
     tile.changes.mark(slot)
 
 

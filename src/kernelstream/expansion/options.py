@@ -63,7 +63,7 @@ class EveryOutput(NamedTuple):
         return scores_of_all(lines, block)
 
     def raw_scores(self, coef, scale, n_outputs, block, memory):
-        """``coef . block``, of shape (functions, rows, outputs). Not compiled."""
+        """``coef . block``, of shape (outputs, functions, rows). Not compiled."""
         return raw_of_all(coef, scale, block, memory)
 
 

@@ -52,7 +52,8 @@ class Tile(NamedTuple):
     # is a weight for each explicit feature there are no points in it.
     k: Any
     n_points: int  # how many of k's lines are points as the tile begins
-    raw: Any  # (functions, rows, outputs): coef . k_pt, kept current; f = p a.k, v = q b.k + r a.k
+    # (outputs, functions, rows): coef . k_pt, kept current; f = p a.k, v = q b.k + r a.k
+    raw: Any
     y: Any  # (rows,)
     weight: Any  # (rows,)
     gram: Any  # kernel values between points, for norms: `Uncorrected`, `StoredGram`, ...

@@ -217,7 +217,7 @@ class Workspace(NamedTuple):
     line: Any  # (slots,)
     column: Any  # (slots and one,): kernel values of the row with the points and with itself
     k: Any  # the same memory as a block of one row
-    raw: Any  # (functions, 1, outputs)
+    raw: Any  # (outputs, functions, 1)
     y: Any
     weight: Any
     trail: Trail
@@ -233,7 +233,7 @@ def _new_workspace(models: Models) -> Workspace:
         line=np.zeros(machine.n_slots, machine.dtype),
         column=column,
         k=column.reshape(-1, 1),
-        raw=np.zeros((n_functions, 1, n_outputs)),
+        raw=np.zeros((n_outputs, n_functions, 1)),
         y=np.zeros(1),
         weight=np.zeros(1),
         trail=new_trail(1, n_outputs),
@@ -324,7 +324,7 @@ def _score_models(
         kernel.write_column(points[m], n, x, space.column)
         expansion.outputs.write_raw(expansion.coef, 0, n, space.column, space.raw)
         for output in range(scores.shape[1]):
-            scores[row, output] = expansion.scale[0] * space.raw[0, 0, output] + b[output]
+            scores[row, output] = expansion.scale[0] * space.raw[output, 0, 0] + b[output]
 
 
 class RowsBefore(NamedTuple):

@@ -14,7 +14,7 @@ from kernelstream.parts import part, rule
 __all__ = ["Normalized"]
 
 
-@rule
+@rule(allocates=True)
 class NormalizedRule(NamedTuple):
     """Columns of another kernel between rows of unit length."""
 

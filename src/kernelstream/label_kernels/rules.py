@@ -28,7 +28,7 @@ def _first_climbs(depth, a, b):
     return b < 0 or (a >= 0 and depth[a] >= depth[b])
 
 
-@rule
+@rule(allocates=True)
 class TreeLabels(NamedTuple):
     """Labels are nodes of a tree; outputs are its nodes without the root, parents first."""
 

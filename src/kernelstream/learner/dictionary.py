@@ -77,7 +77,7 @@ def learn_dictionary(model, state, tile, trail, work, writer):
     """
     tile.changes.mark_all()
     expansion, budget, dual, update = state.expansion, state.budget, state.update, model.update
-    n_rows, n, ridge = tile.raw.shape[1], expansion.n_points[0], model.budget.ridge
+    n_rows, n, ridge = tile.raw.shape[2], expansion.n_points[0], model.budget.ridge
     coordinates, scores, target = work.coordinates, work.scores, work.target
     share, gain, product, memory = work.share, work.gain, work.product, work.memory
     done = n_rows

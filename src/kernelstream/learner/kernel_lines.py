@@ -26,7 +26,7 @@ class TableRule(NamedTuple):
             out[i] = line[int(features[0, i])]
 
 
-@rule
+@rule(allocates=True)
 class ComputedLines(NamedTuple):
     """Kernel values by the kernel's compiled rule, and a cache of lines of them.
 

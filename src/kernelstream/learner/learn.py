@@ -101,7 +101,7 @@ def learn_rows(model, state, tile, trail, work, writer):
     A refused row has changed nothing. The rows that became points are written into their slots.
     """
     expansion = state.expansion
-    n_rows, n_outputs = tile.raw.shape[1], tile.raw.shape[2]
+    n_outputs, n_rows = tile.raw.shape[0], tile.raw.shape[2]
     traced = model.step_size.is_traced()
     decay = model.step_size.trace_decay()
     intercept_decay = model.step_size.of_intercept().trace_decay()
@@ -121,9 +121,9 @@ def learn_rows(model, state, tile, trail, work, writer):
 
         # scores of f and of its trace v at x
         for k in range(n_outputs):
-            f[k] = p * tile.raw[0, i, k]
+            f[k] = p * tile.raw[k, 0, i]
             if traced:
-                v[k] = q * tile.raw[1, i, k] + r * tile.raw[0, i, k]
+                v[k] = q * tile.raw[k, 1, i] + r * tile.raw[k, 0, i]
             scores[k] = f[k] + state.intercept.b[k]
             slope[k] = decay * v[k] + intercept_decay * state.intercept.trace[k]
         for k in range(trail.scores.shape[1]):

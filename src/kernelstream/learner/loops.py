@@ -52,7 +52,7 @@ def learn_by_dictionary(
     """The paper's loop over a dictionary, which needs no scores beforehand."""
     store, state, n = machine.store, machine.loop_state(), machine.n_points
     values = machine.kernel_tile(X, x, y, weight)
-    raw = store.memory.lend("raw", (1, X.shape[0], machine.n_outputs))
+    raw = store.memory.lend("raw", (machine.n_outputs, 1, X.shape[0]))
     tile = Tile(values.k, n, raw, y, weight, state.gram, machine.changes(), values.pending)
     writer = store.writer(X, x, values)
     work = new_dictionary_work(values.k, state.budget.inverse[:n, :n], machine.n_outputs)

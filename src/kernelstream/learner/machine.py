@@ -54,10 +54,10 @@ from kernelstream.learner.state import (
     allocate,
     check_values,
     first_outputs,
+    memory_of,
     n_bytes,
     only_nonzeros,
     resize,
-    snapshot,
 )
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import fields as state_fields
@@ -79,13 +79,20 @@ _SCORES_OF_A_TILE = 2**18
 READOUTS = {"last": scoring.scores, "averaged": scoring.averaged, "voted": scoring.votes}
 
 
+class Block(NamedTuple):
+    """Rows as loops are given them."""
+
+    X: Any
+    x: np.ndarray  # the row cache
+    y: np.ndarray
+    weight: np.ndarray
+
+
 class Alike(NamedTuple):
     """Rows that are scaled by the same numbers, but for those that change with every row."""
 
     stop: int  # where they end in their block
-    X: Any
-    x: np.ndarray  # the row cache
-    y: np.ndarray
+    rows: "Block"
     units: np.ndarray | None  # of the targets, see `targets_in_order`
 
 
@@ -321,10 +328,9 @@ class Machine(Learner):
                 while start < alike.stop:
                     stop = min(alike.stop, start + (tile_rows or self._tile_rows()))
                     self.make_room(stop - start)
-                    own = Trail(*(column[start - begin : stop - begin] for column in trail))
-                    Z, z, t = (part[start - first : stop - first] for part in alike[1:4])
+                    own = _piece(trail, start - begin, stop - begin)
                     try:
-                        done = loop(self, Z, z, t, weight[start:stop], own)
+                        done = loop(self, *_piece(alike.rows, start - first, stop - first), own)
                         if done < stop - start:
                             raise BadRow(done, TOO_LARGE_A_STEP)
                     except BadRow as bad:  # which counted from the beginning of the tile
@@ -351,7 +357,8 @@ class Machine(Learner):
             refuse_extreme(y, weight)
         except BadRow as bad:  # which counted from the first of these rows
             raise BadRow(start + bad.row, bad.reason) from None
-        return Alike(stop, X, x, *targets_in_order(self, y, weight))
+        y, units = targets_in_order(self, y, weight)
+        return Alike(stop, Block(X, x, y, weight), units)
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row: `learn` without what only longer blocks need."""
@@ -521,7 +528,8 @@ class Machine(Learner):
         """The same machine with arrays of its own; they share the working memory of learning."""
         copy = object.__new__(Machine)
         copy.__dict__.update(self.__dict__)
-        copy.state, copy.store = snapshot(self.state), self.store.copy(self.n_points)
+        copy.state = resize(self.state, self.declared, self.sizes())
+        copy.store = self.store.copy(self.n_points)
         copy.gate, copy._room, copy._undo = Gate(), None, Undo()
         copy.scratch = dict(self.scratch)
         return copy
@@ -633,7 +641,8 @@ class Machine(Learner):
             self._keep_nonzeros(wanted)
             return
         # What undoes a block, or makes room for points, leaves a state that lies elsewhere.
-        if self._room is None or self.state.intercept.b.base is not self._room.intercept.b:
+        mine, room = memory_of(self.state.intercept.b), self._room
+        if room is not None and memory_of(room.intercept.b) is not mine:
             self._room = None
         if self._room is None or len(self._room.intercept.b) < wanted:
             sizes = self.sizes(n_outputs=2 * wanted)
@@ -761,6 +770,13 @@ class Machine(Learner):
             if not np.allclose(cache, expected, rtol=1e-3, atol=1e-30):
                 raise ValueError("the row cache is not that of the points")
         return cache.copy()
+
+
+def _piece(columns: Any, start: int, stop: int) -> Any:
+    """Some rows of a record of columns, or all of them: then nothing is to be cut."""
+    if start == 0 and stop == columns[0].shape[0]:
+        return columns
+    return columns._make([column[start:stop] for column in columns])
 
 
 def _taken(field: Field, shape: tuple[int, ...], n_points: int) -> tuple[slice, ...]:

@@ -104,7 +104,7 @@ def _renew_norms(machine: "Machine", gram: np.ndarray) -> None:
     )
     norm2, pi = 0.0, 0.0
     for line in range(coef.shape[0]):
-        f = p * raw[0, points, expansion.outputs.output_of(line, points)]
+        f = p * raw[expansion.outputs.output_of(line, points), 0, points]
         norm2 += p * float(coef[line, 0] @ f)
         if coef.shape[1] > 1:
             pi += float((q * coef[line, 1] + r * coef[line, 0]) @ f)

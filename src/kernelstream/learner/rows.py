@@ -86,6 +86,8 @@ def extreme_target(y: float) -> str | None:
 
 def refuse_extreme(y: np.ndarray, weight: np.ndarray) -> None:
     """Refuse rows whose target or weight is too large to be learned."""
+    if np.vdot(y, y) <= LARGEST_TARGET**2 and np.vdot(weight, weight) <= LARGEST_WEIGHT**2:
+        return  # each of them is, then; NaN is not
     bad = extreme(y, weight)
     if bad.any():
         row = int(np.flatnonzero(bad)[0])

@@ -53,7 +53,7 @@ class RowPath:
         self.X, self.x = np.zeros((1, machine.n_features), dtype), np.zeros(1, dtype)
         self.y, self.weight = np.zeros(1), np.ones(1)
         self.trail, self.work = new_trail(1, 0), machine.work()
-        self.raw = np.zeros((self.state.expansion.coef.shape[1], 1, n_outputs))
+        self.raw = np.zeros((n_outputs, self.state.expansion.coef.shape[1], 1))
         self.memory = np.zeros(machine.n_slots + 1, dtype)
         self.writer: Any = None
         self.tile: Tile | None = None
@@ -89,7 +89,7 @@ class RowPath:
     def scores(self, X: np.ndarray) -> np.ndarray | None:
         """The scores of a row; None: the longer way has to be gone. Threads may come at once."""
         column, out = self._room_for_scores()
-        return out[0, 0] if self._score(*self._scored(X, column, out)) else None
+        return out.reshape(-1) if self._score(*self._scored(X, column, out)) else None
 
     def _renew_tile(self, n: int) -> None:
         if self.writer is None:
@@ -114,7 +114,7 @@ class RowPath:
 
     def _room_for_scores(self) -> tuple[np.ndarray, np.ndarray]:
         return (
-            np.empty(self.n_points[0], self.memory.dtype), np.empty((1, 1, self.raw.shape[2])),
+            np.empty(self.n_points[0], self.memory.dtype), np.empty((self.raw.shape[0], 1, 1)),
         )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def _norm2(x):
 @partial(compiled, any_order=True)
 def _raw_scores(expansion, n, column, raw):
     """Raw scores of a row, of as many functions as `raw` has lines for."""
-    for function in range(raw.shape[0]):
+    for function in range(raw.shape[1]):
         expansion.outputs.write_raw(expansion.coef, function, n, column, raw)
 
 
@@ -183,5 +183,5 @@ def _score_row(kernel, rows, row_cache, expansion, b, X, largest, column, out):
     _write_kernel_values(kernel, rows, row_cache, n, X[0], norm2, column)
     _raw_scores(expansion, n, column, out)
     for k in range(b.shape[0]):
-        out[0, 0, k] = b[k] + expansion.scale[0] * out[0, 0, k]
+        out[k, 0, 0] = b[k] + expansion.scale[0] * out[k, 0, 0]
     return True

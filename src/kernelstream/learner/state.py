@@ -26,6 +26,7 @@ __all__ = [
     "fields",
     "first_outputs",
     "mapped",
+    "memory_of",
     "n_bytes",
     "new_arrays",
     "note_drift",
@@ -98,16 +99,42 @@ def _shape(field: Field, sizes: dict[str, int]) -> tuple[int, ...]:
     return tuple(sizes[axis] for axis in field.axes) or (1,)
 
 
-def _empty(field: Field, sizes: dict[str, int]) -> np.ndarray:
-    dtype = {float: np.float64, int: np.int64}.get(field.dtype, field.dtype)
-    shape = _shape(field, sizes)
-    # np.zeros takes no memory until an entry is written
-    return np.full(shape, field.fill, dtype) if field.fill else np.zeros(shape, dtype)
-
-
 def new_arrays(declared: Any, sizes: dict[str, int]) -> Any:
-    """A record of arrays in which nothing has been written, from its declaration."""
-    return mapped(lambda field: _empty(field, sizes), declared)
+    """A record of arrays in which nothing has been written, from its declaration.
+
+    Those that do not span points lie one after the other in memory that they share, so that all of
+    them can be copied at once (`memory_of`).
+    """
+    shared: dict[Any, np.ndarray] = {}
+    shapes = [(field, _shape(field, sizes)) for _, field in fields(declared)]
+    for dtype in {field.dtype for field, _ in shapes}:
+        own = [shape for field, shape in shapes if field.dtype == dtype and _shares(field)]
+        kind = {float: np.float64, int: np.int64}.get(dtype, dtype)
+        shared[dtype] = np.zeros(sum(map(math.prod, own)), kind)
+    taken = dict.fromkeys(shared, 0)
+
+    def new(field: Field) -> np.ndarray:
+        shape, memory = _shape(field, sizes), shared[field.dtype]
+        if _shares(field):
+            start = taken[field.dtype]
+            taken[field.dtype] += math.prod(shape)
+            array = memory[start : taken[field.dtype]].reshape(shape)
+        else:
+            array = np.zeros(shape, memory.dtype)
+        if field.fill:  # zeros take no memory until an entry is written
+            array[...] = field.fill
+        return array
+
+    return mapped(new, declared)
+
+
+def _shares(field: Field) -> bool:
+    return "points" not in field.axes
+
+
+def memory_of(array: np.ndarray) -> np.ndarray:
+    """The memory that an array of a state shares with others; itself, where it shares none."""
+    return array.base if isinstance(array.base, np.ndarray) else array
 
 
 def allocate(declared: State, sizes: dict[str, int]) -> State:

@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 
 from kernelstream.expansion import AllChanges
-from kernelstream.learner.state import arrays, copy_into, fields, snapshot
+from kernelstream.learner.state import arrays, fields, memory_of
 
 __all__ = ["Undo", "new_changes"]
+
+_FEW_NUMBERS = 4096  # up to here it is faster to copy all of them than those of some slots
 
 
 class Undo:
@@ -15,12 +17,12 @@ class Undo:
 
     A copy of the state is kept from block to block, and brought up to date when the next one
     begins: only the slots that were written since then are copied (`AllChanges`, which the loops
-    mark), and whatever is no array over slots, which is little.
+    mark), and whatever is no array over slots, which is little and lies together.
     """
 
     def __init__(self) -> None:
-        self._saved: Any = None  # a record of arrays, as all states are
         self._of: Any = None
+        # a copy, what it is a copy of, and where the axes over slots are
         self._pairs: list[tuple[np.ndarray, np.ndarray, list[tuple[slice, ...]]]] = []
         self._n_slots = 0
         self.changes = new_changes(0)
@@ -38,9 +40,9 @@ class Undo:
         if self._of is not state or self.changes.everything[0]:
             self._save_all(state, declared)
         else:
-            slots = np.flatnonzero(self.changes.slots)
+            slots = self.changes.slots.nonzero()[0]
             for old, new, places in self._pairs:
-                if not places:
+                if not places or old.size <= _FEW_NUMBERS:
                     old[...] = new
                 elif slots.size:
                     for before in places:
@@ -52,21 +54,17 @@ class Undo:
         self.is_open = True
 
     def _save_all(self, state: Any, declared: Any) -> None:
-        if self._saved is not None and self._of is state:
+        if self._of is state:
             for old, new, _ in self._pairs:
                 old[...] = new
             return
-        self._saved = snapshot(state)
-        # every array with its copy, and where its axes over slots are
-        walk = zip(arrays(self._saved), arrays(state), fields(declared), strict=True)
-        self._pairs = [
-            (
-                old,
-                new,
-                [(slice(None),) * i for i, axis in enumerate(field.axes) if axis == "points"],
-            )
-            for (_, old), (_, new), (_, field) in walk
-        ]
+        found: dict[int, tuple[np.ndarray, np.ndarray, list[tuple[slice, ...]]]] = {}
+        for (_, array), (_, field) in zip(arrays(state), fields(declared), strict=True):
+            places = [(slice(None),) * i for i, axis in enumerate(field.axes) if axis == "points"]
+            memory = array if places else memory_of(array)
+            if id(memory) not in found:
+                found[id(memory)] = memory.copy(), memory, places
+        self._pairs = list(found.values())
 
     def commit(self) -> None:
         """The block is learned: there is no way back."""
@@ -75,8 +73,8 @@ class Undo:
     def roll_back(self) -> tuple[Any, int]:
         """The state, and the number of slots, as they were when the block began."""
         assert self._of is not None
-        assert self._saved is not None
-        copy_into(self._of, self._saved)
+        for old, new, _ in self._pairs:
+            new[...] = old
         self.is_open = False
         return self._of, self._n_slots
 

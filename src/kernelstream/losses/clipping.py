@@ -21,7 +21,7 @@ def share_of_step(gap, step, size):
     return gap / step
 
 
-@helper
+@helper(allocates=True)
 def sorted_step(gaps, label, step, xi):
     """Write the gradient of ``max(0, max of gaps)`` at the end of the implicit step.
 

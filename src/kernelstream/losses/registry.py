@@ -56,7 +56,7 @@ def loss(
     """Class decorator that registers a NamedTuple as a loss by name."""
 
     def register(cls: Any) -> Any:
-        cls = part("loss", name)(rule(cls, defaults=LossRule))
+        cls = part("loss", name)(rule(cls, defaults=LossRule, allocates=True))
         made = cls if structured else cls()
         _ENTRIES[task, name, single_output, structured] = LossEntry(
             name, task, single_output, accepts_nu, accepts_implicit, structured, made, has_margin,

@@ -27,7 +27,7 @@ def runner_up(scores, label):
     return best
 
 
-@helper
+@helper(allocates=True)
 def structured_runner_up(labels, outputs, label, margin):
     """The score of every label plus margin times its distance from `label`, and the runner-up."""
     ahead = np.empty(labels.n_labels())

@@ -9,7 +9,7 @@ from kernelstream.losses.registry import loss
 from kernelstream.losses.softmax import probabilities
 
 
-@helper
+@helper(allocates=True)
 def _probabilities_of(labels, outputs):
     """The probability p(y|x) of every label (22)."""
     p = np.empty(labels.n_labels())
@@ -18,7 +18,7 @@ def _probabilities_of(labels, outputs):
     return p
 
 
-@helper
+@helper(allocates=True)
 def _hessian_product(labels, p, direction, product):
     """Write ``B^T (diag(p) - p p^T) B direction``."""
     slopes = np.empty(p.shape[0])
@@ -31,7 +31,7 @@ def _hessian_product(labels, p, direction, product):
     labels.pull_back(slopes, product)
 
 
-@helper
+@helper(allocates=True)
 def _solve_shifted(labels, p, step, x):
     """Solve ``(I + step B^T (diag(p) - p p^T) B) z = x`` in place by conjugate gradients."""
     n = x.shape[0]

@@ -8,14 +8,14 @@ from numba import types
 from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
 from numba.extending import lower_builtin
 
-from kernelstream.compiled import as_caller, calling
+from kernelstream.compiled import as_caller, calling, makes_arrays
 
 __all__ = ["rule"]
 
 _signatures: dict[str, tuple[str, ...]] = {}
 
 
-def rule(cls: Any = None, *, defaults: type | None = None) -> Any:
+def rule(cls: Any = None, *, defaults: type | None = None, allocates: bool = False) -> Any:
     """Class decorator: make a NamedTuple's methods callable from compiled code, found by type.
 
     Methods of one name share one signature over all rules, because the compiler finds the
@@ -27,9 +27,12 @@ def rule(cls: Any = None, *, defaults: type | None = None) -> Any:
     defaults : class, default=None
         Where methods come from that the rule does not have itself: a NamedTuple cannot inherit.
         It is the protocol of such rules.
+    allocates : bool, default=False
+        Whether methods make arrays, which they must not hand on. Those of parts from outside this
+        package always may.
     """
     if cls is None:
-        return lambda cls: rule(cls, defaults=defaults)
+        return lambda cls: rule(cls, defaults=defaults, allocates=allocates)
     for name, function in _methods(defaults):
         if name not in vars(cls):
             setattr(cls, name, function)
@@ -37,6 +40,8 @@ def rule(cls: Any = None, *, defaults: type | None = None) -> Any:
         cls = _with_a_field(cls)
     for name, function in _methods(cls):
         _make_callable(name, tuple(inspect.signature(function).parameters))
+        if allocates:
+            makes_arrays(function)
     return cls
 
 
