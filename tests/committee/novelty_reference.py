@@ -27,13 +27,37 @@ class Moments:
         return np.where(sd > 1e-12, (value - mean) / np.where(sd > 0, sd, 1.0), 0.0)
 
 
-def uniform(seed, row):
+def integer(seed, counter):
     """Splitmix64 with Python's integers."""
     mask = 2**64 - 1
-    bits = (seed + row * 0x9E3779B97F4A7C15) & mask
+    bits = (seed + counter * 0x9E3779B97F4A7C15) & mask
     bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & mask
     bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & mask
-    return ((bits ^ (bits >> 31)) >> 11) / 2**53
+    return (bits ^ (bits >> 31)) >> 11
+
+
+def uniform(seed, row):
+    return integer(seed, row) / 2**53
+
+
+def sketches(rows, seed):
+    """What is made of long sparse rows, which are dense here."""
+    n, d = rows.shape
+    signs = np.zeros((d, 60))
+    for j in range(d):
+        for k in range(4):
+            bits = integer(seed, 4 * j + k)
+            signs[j, 15 * k + (bits // 2) % 15] = 0.5 if bits % 2 == 0 else -0.5
+    out = np.zeros((n, 64))
+    for i, x in enumerate(rows):
+        size = np.sqrt((rows[: i + 1] ** 2).mean(axis=0))  # with the row itself
+        a = np.round(np.arcsinh(x / np.where(size > 0, size, 1.0)) * 2.0**32) / 2.0**32
+        here = x != 0
+        unseen = here & ~(rows[:i] != 0).any(axis=0)
+        mean_square = (a**2).sum() / max(here.sum(), 1)
+        out[i, :4] = mean_square, np.abs(a).max(), here.sum(), unseen.sum()
+        out[i, 4:] = a @ signs
+    return out
 
 
 def reaches(points):
@@ -52,7 +76,8 @@ def local(points, reach, x):
 
 
 class Reference:
-    def __init__(self, n_features, nu, seed, chosen, weights):
+    def __init__(self, n_features, nu, seed, chosen, weights, sees_sketches=False):
+        self.sees_sketches = sees_sketches
         self.d, self.nu, self.seed = n_features, nu, seed
         self.chosen, self.weights = chosen, weights  # of the projections
         self.full = n_features <= 64
@@ -61,7 +86,7 @@ class Reference:
         self.reservoir = np.zeros((0, n_features))
         self.n_offered, self.renewal = 0, 1
         self.members, self.mixed = Moments(), Moments()
-        self.threshold, self.count = 1.3 * norm.ppf(nu), 0.0
+        self.threshold, self.count = 1.2 * norm.ppf(nu), 0.0
 
     # --- scaling ---
 
@@ -127,7 +152,7 @@ class Reference:
     def say(self, x):
         z = self.z(x)
         mahalanobis = math.log(z @ self.Ci @ z / self.d + 0.1)
-        z_score = math.log(np.mean(z**2) + 0.1)
+        z_score = math.log((x[0] if self.sees_sketches else np.mean(z**2)) + 0.1)
         scaled = self.scale(x)
         white = self.white(scaled)
         near, own = local(self.scaled, self.reach, scaled)
@@ -148,8 +173,9 @@ class Reference:
         if t:
             said, *own = self.say(x)
             standardised = self.members.standardised(said)
-            standardised[1:] *= t / (t + 150)
-            standardised *= 2 * (t + 150) / (2 * t + 150)
+            trust = 0.8 * t / (t + 200)
+            standardised[1:] *= trust
+            standardised *= 2 / (1 + trust)
             score = -np.sort(standardised)[-2:].mean()
         if weight == 0.0:
             return score, threshold
@@ -157,7 +183,7 @@ class Reference:
             let_in = t + 1 < 33 or self.mixed.standardised(score) >= -1.5
             self.members.add(said, weight)
             self.mixed.add(score, weight)
-            step = min(0.5, max(0.001, 0.5 / (1 + self.count)) / self.nu)
+            step = min(0.5, max(0.001, 0.5 / (100 + self.count)) / self.nu)
             self.threshold += step * (self.nu - (score < self.threshold))
             self.count += weight
         self.rows = np.vstack([self.rows, self.counted(x)])

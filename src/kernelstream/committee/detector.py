@@ -7,11 +7,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
+from kernelstream.committee.novelty import sizes_of
 from kernelstream.committee.novelty_machine import NoveltyMachine
 from kernelstream.estimators import Detecting
 from kernelstream.estimators.base import Rows
 from kernelstream.files.bytes import FileError
-from kernelstream.parts import number
+from kernelstream.parts import integer_at_least, number
 
 __all__ = ["AutoDetector"]
 
@@ -26,6 +27,8 @@ class AutoDetector(Detecting):
     unlike the others count (docs/untuned.md).
 
     Correlations are kept for up to 64 features. Beyond, features are taken to be uncorrelated.
+    Sparse rows may have any number of features: long ones are scaled without being centred, and
+    the members see 64 random sums of their entries, at the cost of the entries that are not zero.
 
     Parameters
     ----------
@@ -69,11 +72,6 @@ class AutoDetector(Detecting):
     def _rows(
         self, X: Any, y: Any = "no_validation", is_encoded: bool = False, **options: Any
     ) -> Any:  # fmt: skip
-        if sparse.issparse(X):
-            raise TypeError(
-                "AutoDetector learns from dense rows: give X.toarray(), or use "
-                "NoveltyDetector(scaling='running'), which learns from sparse ones."
-            )
         X = super()._rows(X, y, is_encoded, **options)
         return X.astype(np.float64, copy=False)
 
@@ -81,7 +79,8 @@ class AutoDetector(Detecting):
         self.skips_bad_rows()  # checks `on_bad_row`
         nu = number("nu", self.nu, above=0, below=1)
         random = check_random_state(0 if self.random_state is None else self.random_state)
-        return NoveltyMachine(rows.X.shape[1], nu, int(random.randint(2**31 - 1)))
+        seed = int(random.randint(2**31 - 1))
+        return NoveltyMachine(rows.X.shape[1], nu, seed, sparse.issparse(rows.X))
 
     def _epochs(self, n_rows: int) -> Iterator[slice]:
         yield slice(None)
@@ -95,14 +94,13 @@ class AutoDetector(Detecting):
         kernel: Any, max_bytes: int | None,
     ) -> NoveltyMachine:  # fmt: skip
         """The machine of a file."""
-        n_features = header["n_features"]
-        if not isinstance(n_features, int) or arrays["mean"].shape != (n_features,):
-            raise FileError(f"the file claims rows of {n_features!r} features.")
-        machine = NoveltyMachine(n_features, number("nu", self.nu, above=0, below=1), 0)
+        n_features = integer_at_least("n_features", header["n_features"], 1)
+        is_sparse = bool(header.get("sparse", False))
+        sizes = sizes_of(n_features, is_sparse)
+        for name, axis in (("mean", "features"), ("entry_square", "sketched")):
+            if sizes[axis] and arrays[name].shape != (sizes[axis],):
+                raise FileError(f"the file claims rows of {n_features!r} features.")
+        nu = number("nu", self.nu, above=0, below=1)
+        machine = NoveltyMachine(n_features, nu, 0, is_sparse)
         machine.fill(arrays)
         return machine
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
-        return tags

@@ -510,6 +510,9 @@ class RidgeStacking(Mixing):
 # --- novelty: the highest of standardised scores --------------------------------------------------
 
 
+_ROWS_OF_FIRST_THRESHOLD = 100.0
+
+
 class HighestState(NamedTuple):
     """Running statistics of the members' scores, and the threshold of alarms."""
 
@@ -522,10 +525,10 @@ class HighestState(NamedTuple):
 def first_threshold(nu: float) -> float:
     """Where the threshold begins: about where scores that are standardised have their quantile nu.
 
-    (Measured: 1.3 times that of the normal distribution.) From zero it would take too many alarms
+    (Measured: 1.2 times that of the normal distribution.) From zero it would take too many alarms
     to get there.
     """
-    return 1.3 * NormalDist().inv_cdf(nu)
+    return 1.2 * NormalDist().inv_cdf(nu)
 
 
 @helper
@@ -554,8 +557,11 @@ def learn_highest(state, nu, rate, said, mixed, weight):
     """Learn what the members said of a row, and whether it was an alarm."""
     # The threshold follows the quantile nu of the mixed scores, by the steps of Robbins and Monro:
     # 1 / (n f), where the density f there is about 2 nu. Weights do not matter, since nu is a share
-    # of the rows. It goes on to follow scores that change, at a speed that does not depend on nu.
-    step = min(0.5, max(0.05 * rate, 0.5 / (1.0 + state.count[0])) / nu)
+    # of the rows. Where it begins counts as much as some rows: scores before and after a threshold
+    # that jumps could not be compared. It goes on to follow scores that change, at a speed that
+    # does not depend on nu.
+    n = _ROWS_OF_FIRST_THRESHOLD + state.count[0]
+    step = min(0.5, max(0.05 * rate, 0.5 / n) / nu)
     alarm = mixed < state.threshold[0]
     state.threshold[0] += step * (nu - (1.0 if alarm else 0.0))
     state.count[0] += weight

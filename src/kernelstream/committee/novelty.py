@@ -18,7 +18,8 @@ stream is cut into blocks. A row that looks new does not enter the reservoir (th
 the local members would soon take what is new for ordinary.
 
 Beyond 64 features correlations are taken to be zero. Then there are no fourth and fifth member,
-which would be the first two again.
+which would be the first two again. Sparse rows of more than 64 features become 64 numbers before
+(`sketch`), at the cost of their nonzeros.
 """
 
 import math
@@ -28,6 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.committee.mixing import HighestState, learn_highest, mix_highest
+from kernelstream.committee.random_numbers import uniform
+from kernelstream.committee.sketch import SKETCH_WIDTH
 from kernelstream.compiled import compiled, helper
 from kernelstream.parts import LARGEST_SQUARE, Field
 
@@ -38,7 +41,8 @@ MOST_CORRELATED = 64  # features: beyond, the covariance is diagonal
 _NEIGHBOURS = 15
 _N_BINS = 32
 _N_PROJECTIONS = 64
-_FEW_ROWS = 150.0  # so many make a member that needs many rows count half
+_MOST_TRUST = 0.8  # in a member that needs many rows, where it is one in the z-score
+_FEW_ROWS = 200.0  # so many make such a member count half of that
 _GATED_FROM = 33
 _GATED_BELOW = 1.5
 _GROWTH = 1.2  # of the number of rows between two renewals
@@ -78,6 +82,7 @@ class NoveltyState(NamedTuple):
     gate_mean: Any  # of the mixed score
     gate_square: Any
     members: Any  # `HighestState`
+    entry_square: Any  # (sketched,): of sparse rows, the sum of squares of every feature
 
 
 class NoveltyWork(NamedTuple):
@@ -98,10 +103,14 @@ class NoveltyWork(NamedTuple):
     own: Any  # (2,): the row's own distances to the 15th neighbour
 
 
-def sizes_of(n_features: int) -> dict[str, int]:
-    """How long the axes of the state are."""
+def sizes_of(n_given: int, is_sparse: bool) -> dict[str, int]:
+    """How long the axes of the state are, for rows of a length."""
+    is_sketched = is_sparse and n_given > SKETCH_WIDTH
+    n_features = SKETCH_WIDTH if is_sketched else n_given
     is_full = n_features <= MOST_CORRELATED
     return {
+        "given": n_given,
+        "sketched": n_given if is_sketched else 0,
         "features": n_features,
         "correlated": n_features if is_full else 0,
         "members": 5 if is_full else 3,
@@ -151,6 +160,7 @@ def declared() -> NoveltyState:
             count=Field((), 0.0, least=0.0),
             threshold=Field((), 0.0),
         ),
+        entry_square=Field(("sketched",), 0.0, least=0.0, largest=LARGEST_SQUARE),
     )
 
 
@@ -172,22 +182,6 @@ def new_work(sizes: dict[str, int]) -> NoveltyWork:
         factor=np.zeros((correlated, correlated)),
         own=np.zeros(2),
     )
-
-
-# --- random numbers that belong to a row ----------------------------------------------------------
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-
-
-@helper
-def uniform(seed, row):
-    """A number in [0, 1) for each row: splitmix64 (Steele, Lea and Flood 2014), by its counter."""
-    bits = np.uint64(seed) + np.uint64(row) * _GOLDEN
-    bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
-    bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
-    bits = bits ^ (bits >> np.uint64(31))
-    return np.float64(bits >> np.uint64(11)) * 2.0**-53
 
 
 # --- scaling --------------------------------------------------------------------------------------
@@ -326,7 +320,8 @@ def _say(state, x, work):
     """Write what each member says of a row: low means unlike the rows so far, as elsewhere."""
     n, n_points = x.shape[0], state.n_points[0]
     _scale(state, x, work)
-    work.said[0] = -_far_out(_length2(work.z), n)
+    is_sketch = state.entry_square.shape[0] > 0  # then the mean square of its entries comes first
+    work.said[0] = -_far_out(x[0] * n if is_sketch else _length2(work.z), n)
     local, work.own[0] = _local(
         state.scaled, n_points, state.reach, work.scaled, work.distance, work
     )
@@ -344,7 +339,7 @@ def _say(state, x, work):
         state.chosen, state.weight, state.low, state.width, state.count, n_points, seen, work.bin
     )
     # one and w, with the mean one, so that scores have the same size from the beginning
-    w = state.n_rows[0] / (state.n_rows[0] + _FEW_ROWS)
+    w = _MOST_TRUST * state.n_rows[0] / (state.n_rows[0] + _FEW_ROWS)
     work.trust[0] = 2.0 / (1.0 + w)
     for e in range(1, work.trust.shape[0]):
         work.trust[e] = 2.0 * w / (1.0 + w)

@@ -7,6 +7,7 @@ import numpy as np
 
 from kernelstream.committee.mixing import first_threshold
 from kernelstream.committee.novelty import declared, new_work, scan, sizes_of
+from kernelstream.committee.sketch import sketch
 from kernelstream.compiled import as_argument, entry_point
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail
@@ -40,7 +41,9 @@ class NoveltyMachine(Learner):
     nu : float
         The share of rows that are alarms.
     seed : int
-        For the reservoir and the random projections.
+        For the reservoir, the random projections and the sums of sparse rows.
+    is_sparse : bool, default=False
+        Whether rows are sparse. If they are long, the members see a `sketch` of each.
     """
 
     n_outputs = 1
@@ -48,9 +51,9 @@ class NoveltyMachine(Learner):
     is_sparse = False
     learns_from_streams = True
 
-    def __init__(self, n_features: int, nu: float, seed: int):
-        self.nu = nu
-        self.sizes = sizes_of(n_features)
+    def __init__(self, n_features: int, nu: float, seed: int, is_sparse: bool = False):
+        self.nu, self.is_sparse = nu, is_sparse
+        self.sizes = sizes_of(n_features, is_sparse)
         self.declared = declared()
         self.state = new_arrays(self.declared, self.sizes)
         self.work = new_work(self.sizes)
@@ -61,7 +64,7 @@ class NoveltyMachine(Learner):
         self.state.members.threshold[0] = first_threshold(nu)
         random = np.random.default_rng(seed)
         for chosen in self.state.chosen:
-            chosen[:] = random.choice(n_features, len(chosen), replace=False)
+            chosen[:] = random.choice(self.sizes["features"], len(chosen), replace=False)
         self.state.weight[:] = random.normal(size=self.state.weight.shape)
 
     # --- what a person can read ------------------------------------------------------------------
@@ -74,7 +77,7 @@ class NoveltyMachine(Learner):
     @property
     def n_features(self) -> int:
         """How long a row is."""
-        return self.sizes["features"]
+        return self.sizes["given"]
 
     @property
     def n_points(self) -> int:
@@ -112,8 +115,8 @@ class NoveltyMachine(Learner):
         self.scan(X, np.ones(1), learns=True)
 
     def learns_in_one_call(self) -> bool:
-        """Nothing can interrupt the scan half way."""
-        return True
+        """Nothing can interrupt the scan half way, but something may come before it."""
+        return not self.is_sparse
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
         """The scores of every row, of shape (rows, 1): the larger, the more familiar."""
@@ -126,7 +129,7 @@ class NoveltyMachine(Learner):
 
     def scan(self, X: Any, weight: np.ndarray, learns: bool) -> Scanned:
         """Score rows in order, and learn each after it was scored, if asked to."""
-        n = X.shape[0]
+        X, n = self._seen(X, weight, learns), X.shape[0]
         said, scores, margin = np.empty((n, self.sizes["members"])), np.empty((n, 1)), np.empty(n)
         n_points = np.empty(n, np.int64)
         changes = (self._undo or Undo()).changes_for(self.sizes["points"])
@@ -138,6 +141,20 @@ class NoveltyMachine(Learner):
             self._entry = entry_point(scan, *arguments)
         self._entry(*arguments)
         return Scanned(scores, margin, said, n_points)
+
+    def _seen(self, X: Any, weight: np.ndarray, learns: bool) -> np.ndarray:
+        """What the members see of rows; a sketch learns from them."""
+        if not self.is_sparse:
+            return X
+        if not self.sizes["sketched"]:
+            return X.toarray()
+        out = np.empty((X.shape[0], self.sizes["features"]))
+        state = self.state
+        sketch(
+            state.seed[0], state.entry_square, state.n_rows[0], X.indptr, X.indices, X.data, weight,
+            learns, out,
+        )  # fmt: skip
+        return out
 
     # --- all or nothing --------------------------------------------------------------------------
 
@@ -188,13 +205,22 @@ class NoveltyMachine(Learner):
     # --- growing, and files ----------------------------------------------------------------------
 
     def widen(self, n_features: int) -> None:
-        """Refuse another number of features: projections and whitening belong to the one."""
-        if n_features != self.n_features:
+        """Give long sparse rows more features, or take such away; refuse that where rows are dense.
+
+        Projections and whitening belong to a number of features.
+        """
+        if n_features == self.n_features:
+            return
+        sizes = sizes_of(n_features, self.is_sparse)
+        if not (self.sizes["sketched"] and sizes["sketched"]):
             raise ValueError(
                 f"AutoDetector has begun with rows of {self.n_features} features and cannot learn "
                 f"from {n_features}: let every row have all features from the first one on, or "
                 "use NoveltyDetector(scaling='running')."
             )
+        square, n = np.zeros(n_features), min(n_features, self.n_features)
+        square[:n] = self.state.entry_square[:n]
+        self.sizes, self.state = sizes, self.state._replace(entry_square=square)
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All that it knows, as arrays by name."""
@@ -209,7 +235,7 @@ class NoveltyMachine(Learner):
             If an array makes no sense. The machine is then of no use.
         """
         for name, array in state_arrays(self.state):
-            saved = arrays[name]
+            saved = arrays[name] if array.size else array  # which a file may not have
             if saved.shape != array.shape or saved.dtype.kind != array.dtype.kind:
                 raise ValueError(f"{name} is of type {saved.dtype} and shape {saved.shape}")
             array[...] = saved

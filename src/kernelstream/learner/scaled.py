@@ -114,10 +114,17 @@ def _too_far(X: np.ndarray) -> np.ndarray:
     return ~(np.abs(X).max(axis=1, initial=0.0) <= LARGEST_FEATURE)
 
 
-def refuse_too_far(X: np.ndarray) -> None:
-    """Refuse dense rows with a feature that is too large to be scaled, or not finite."""
-    if not max(X.max(initial=0.0), -X.min(initial=0.0)) <= LARGEST_FEATURE:  # NaN is not either
-        _checked(X, int(np.flatnonzero(_too_far(X))[0]), None)
+def refuse_too_far(X: Any) -> None:
+    """Refuse rows with a feature that is too large to be scaled, or not finite."""
+    values = X.data if sparse.issparse(X) else X
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) <= LARGEST_FEATURE:  # NaN is not
+        return
+    if sparse.issparse(X):
+        entry = np.flatnonzero(~(np.abs(values) <= LARGEST_FEATURE))[0]
+        row = np.searchsorted(X.indptr, entry, side="right") - 1
+    else:
+        row = np.flatnonzero(_too_far(X))[0]
+    _checked(X, int(row), None)
 
 
 def unfit(machine: "Machine", X: np.ndarray) -> np.ndarray:
