@@ -41,6 +41,14 @@ class NoveltyMachine(Learner):
         The share of rows that are alarms.
     seed : int
         For the reservoir and the random projections.
+
+    Examples
+    --------
+    `machine_` of `AutoDetector` is one:
+
+    >>> import kernelstream as ks
+    >>> type(ks.AutoDetector().partial_fit([[0.0], [1.0]]).machine_).__name__
+    'NoveltyMachine'
     """
 
     n_outputs = 1
