@@ -9,6 +9,7 @@ from sklearn.datasets import load_digits
 import kernelstream as ks
 
 HERE = Path(__file__).parent
+plt.rcParams.update({"font.size": 13, "axes.titlesize": 13})
 
 
 def save(figure, name):
@@ -55,12 +56,12 @@ def descend(step, n_steps=12):
 
 def svmd():
     """What consecutive gradients say about a step size, and what SMD makes of it."""
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.2), layout="constrained")
+    figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
     a, b = np.meshgrid(np.linspace(-4.5, 1, 80), np.linspace(-2, 2, 80))
     axes[0].contour(a, b, 0.15 * a**2 + b**2, levels=8, colors="lightgrey", linewidths=0.8)
     for step, text in [(0.25, "too small: gradients agree"), (1.9, "too large: they alternate")]:
         axes[0].plot(*descend(step).T, marker="o", markersize=3, linewidth=1, label=text)
-    axes[0].legend(loc="upper left", fontsize="small")
+    axes[0].legend(loc="upper left", fontsize=10)
     axes[0].set(xticks=[], yticks=[], ylim=(-2, 2.9), title="two step sizes")
 
     X, y = load_digits(return_X_y=True)
@@ -75,12 +76,12 @@ def svmd():
         axes[1].plot(result.step_sizes, label=f"first step {first:g}")
     axes[1].axvline(340, color="lightgrey", linewidth=6, zorder=0)
     axes[1].set(yscale="log", xlabel="row", title="step size of SMD, change at row 340")
-    axes[1].legend(fontsize="small")
+    axes[1].legend(fontsize=10)
     for shift, (name, values) in zip((-0.2, 0.2), errors.items(), strict=True):
         axes[2].bar(np.arange(3) + shift, values, width=0.4, label=name)
     axes[2].set_xticks(range(3), [f"{first:g}" for first in firsts])
     axes[2].set(xlabel="first step size", title="error over the stream, %")
-    axes[2].legend(fontsize="small")
+    axes[2].legend(fontsize=10)
     save(figure, "svmd")
     return errors
 
@@ -125,7 +126,7 @@ def budget():
         axis.plot(grid, f, "k--", linewidth=1, label="f before")
         axis.plot(grid, size * rbf(grid, place, gamma), color="tab:blue", label="f after")
         axis.set(title=title, xlabel="x")
-    axes[0].legend(loc="upper left", fontsize="small")
+    axes[0].legend(loc="upper left", fontsize=10)
     save(figure, "budget")
 
 
