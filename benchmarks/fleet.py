@@ -1,7 +1,7 @@
 """Fleets: frames a second of video, and rows a second of many models beside a Python loop.
 
     python benchmarks/fleet.py              the tables
-    python benchmarks/fleet.py PLOT.png     the picture of docs/fleet.md, from office and OpenCV
+    python benchmarks/fleet.py PLOT.png     the picture of docs/video.md, from office and OpenCV
 
 A frame is a noisy picture with a box that moves, so that some pixels are foreground; frames are
 timed when the buffers are full. The loop over single estimators does the same work (a score, then

@@ -71,7 +71,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": ["copyright"],
     "footer_end": [],
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
 }
 html_copyright = True
 copyright = "the kernelstream developers, BSD 3-clause licence"

@@ -1,6 +1,6 @@
 """
-Probabilities that can be taken at their word
-=============================================
+Calibrated probabilities
+========================
 
 Of the rows that were predicted with a probability of 80 %, about 80 % should be right.
 `AutoClassifier` mixes its members on the log loss, so its probabilities are calibrated
