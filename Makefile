@@ -15,8 +15,9 @@ $(VENV)/.ready: pyproject.toml
 demo: $(VENV)/.ready  ## SVMD against NORMA on a drifting digit stream: a table and a plot
 	$(BIN)/kernelstream demo
 
+# One process per core: matrix products on several threads would only get in each other's way.
 test: $(VENV)/.ready  ## the whole test suite
-	$(BIN)/pytest --numprocesses auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 
 spark: $(VENV)/.ready  ## the tests of Spark, which installs PySpark and needs Java
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
