@@ -17,8 +17,9 @@ $(VENV)/.ready: pyproject.toml
 demo: $(VENV)/.ready  ## SVMD against NORMA on a drifting digit stream: a table and a plot
 	$(BIN)/kernelstream demo
 
+# One process per core: matrix products on several threads would only get in each other's way.
 test: $(VENV)/.ready  ## the whole test suite
-	$(BIN)/pytest --numprocesses auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 
 # uv takes the lowest version that pyproject.toml allows of everything that it names. Packages as old
 # as these warn of their own use of others, so that warnings are no errors here.

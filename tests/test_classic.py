@@ -222,11 +222,12 @@ def test_adatron_and_lasvm_take_several_classes_sparse_rows_and_functions():
     from scipy.sparse import csr_array
 
     X, y = load_digits(return_X_y=True)
-    X, y = X[:300] / 16, y[:300]
+    three = np.flatnonzero(y < 3)[:120]
+    X, y = X[three] / 16, y[three]
     for preset, n_epochs in (("adatron", 100), ("lasvm", 10)):
         model = ks.make(preset, "classifier", gamma=0.1, n_epochs=n_epochs).fit(X, y)
         assert model.score(X, y) > 0.98
-        assert model.dual_coef_.shape[0] == 10
+        assert model.dual_coef_.shape[0] == 3
         again = ks.make(preset, "classifier", gamma=0.1, n_epochs=n_epochs).fit(csr_array(X), y)
         np.testing.assert_allclose(
             again.decision_function(csr_array(X)), model.decision_function(X), atol=5e-3

@@ -138,5 +138,5 @@ class Life(RuleBasedStateMachine):
         )
 
 
-Life.TestCase.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
+Life.TestCase.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
 test_any_life = Life.TestCase
