@@ -17,16 +17,18 @@ __all__ = ["describe", "newest", "predict"]
 
 def predict(
     model_path: Path, source: str, out: TextIO, form: str | None = None, block_rows: int = 1000,
-    proba: bool = False,
+    proba: bool = False, device: str | None = None,
 ) -> tuple[int, list[str]]:  # fmt: skip
     """Write one line per row of the source: its number, the prediction and the score.
 
-    With `proba`, the probability of every class follows. A bad row has an empty prediction. Returns
-    the number of rows, and what is wrong with the bad ones.
+    With `proba`, the probability of every class follows. A bad row has an empty prediction. On a
+    `device` the model's points are put there. Returns the number of rows, and what is wrong with
+    the bad ones.
     """
     model_path = newest(model_path)
     _refuse_keys(model_path)
-    model, header = with_header(persistence.read(model_path), name=str(model_path))
+    content = persistence.read(model_path)
+    model, header = with_header(content, name=str(model_path), device=device)
     extra = header.get("extra") or {}
     if "encoder" not in extra:
         raise SourceError(

@@ -63,7 +63,11 @@ class Undo:
             (
                 old,
                 new,
-                [(slice(None),) * i for i, axis in enumerate(field.axes) if axis == "points"],
+                [
+                    (slice(None),) * i
+                    for i, axis in enumerate(field.axes)
+                    if axis == "points" and not field.beside_points  # which change as a whole
+                ],
             )
             for (_, old), (_, new), (_, field) in walk
         ]
