@@ -15,8 +15,10 @@ import time
 
 import numpy as np
 from run import mnist
+from threadpoolctl import threadpool_limits
 
 import kernelstream as ks
+from kernelstream import stores
 from kernelstream.stores import Device, as_device
 
 
@@ -96,9 +98,9 @@ def agreement(X, y, device):
             one = new_model(len(X), budget).partial_fit(rows, y, np.unique(y))
             other = new_model(len(X), budget, there).partial_fit(rows, y, np.unique(y))
             expected, found = (m.decision_function(rows[:5000]) for m in (one, other))
-            apart = np.abs(found - expected).max() / np.abs(expected).max()
             name = "unbounded" if budget is None else f"{budget} points"
-            report(f"agreement, {dtype}, {name}, {len(X):,} rows", f"{apart:.1e}")
+            report(f"agreement, {dtype}, {name}, {len(X):,} rows",
+                   f"{apart(found, expected):.1e}")  # fmt: skip
 
 
 def crossover(X, y, device):
@@ -110,6 +112,54 @@ def crossover(X, y, device):
             _, there, _ = timed_pass(on_device, labels, budget, device, 2, make)
             _, here, _ = timed_pass(rows, labels, budget, None, 2, make)
             report(f"  {budget} points", f"{there:.3f}", f"{here:.3f}", f"{here / there:.1f}")
+
+
+def second_order(X, y, device):
+    """Machines of the second order, whose dictionaries are full: seconds for 2,048 rows.
+
+    With matrices over pairs of points on the device; on the host, with kernel values from the
+    device; and all on the host, with as many threads of BLAS as are best there.
+    """
+    float64 = Device(device.name, "float64", device.library)
+    first = stores.device._MANY_PAIRS  # noqa: SLF001 (what is decided by these figures)
+    report("second order: seconds with matrices there, here, all here; float32 and float64 apart")
+    for size in (128, 256, 512, 1024, 2048, 4096):
+        stores.device._MANY_PAIRS = 1  # noqa: SLF001
+        there, told = timed_dictionary(X, y, size, device)
+        exact, told_exactly = timed_dictionary(X.astype(np.float64), y, size, float64)
+        stores.device._MANY_PAIRS = 10**6  # noqa: SLF001
+        with threadpool_limits(4):
+            between, _ = timed_dictionary(X, y, size, device)
+        here = {}
+        for n_threads in (1, 4, 16):
+            with threadpool_limits(n_threads):
+                here[n_threads], expected = timed_dictionary(X, y, size)
+        with threadpool_limits(4):
+            _, expected_exactly = timed_dictionary(X.astype(np.float64), y, size)
+        best = min(here, key=here.get)
+        report(f"  {size} points", f"{there:.3f}", f"{between:.3f}", f"{here[best]:.3f}",
+               f"({best} threads; {here})", f"{apart(told, expected):.1e}",
+               f"{apart(told_exactly, expected_exactly):.1e}",
+               f"float64 {exact:.3f}")  # fmt: skip
+    stores.device._MANY_PAIRS = first  # noqa: SLF001
+
+
+def timed_dictionary(X, y, size, device=None):
+    """How long 2,048 rows take when the dictionary is full, and scores of other rows."""
+    model = ks.make(
+        "sog-svc", "classifier", gamma=1.0, device=device, budget=ks.budgets.Independent(1e-3, size)
+    )
+    start, stop = size + 512, size + 2560
+    model.partial_fit(X[:start], y[:start], np.unique(y))
+    began = time.perf_counter()
+    model.partial_fit(X[start:stop], y[start:stop])
+    took = time.perf_counter() - began
+    assert model.n_support_ >= size
+    return took, model.decision_function(X[-2000:])
+
+
+def apart(found, expected):
+    return np.abs(found - expected).max() / np.abs(expected).max()
 
 
 def predictions(X, y, device):
@@ -134,7 +184,7 @@ def profile(X, y, device):
 
 SECTIONS = {
     "passes": passes, "agreement": agreement, "crossover": crossover, "predictions": predictions,
-    "profile": profile,
+    "second_order": second_order, "profile": profile,
 }  # fmt: skip
 
 

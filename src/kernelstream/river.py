@@ -16,6 +16,9 @@ or None is an error too, but not for the Auto estimators, which fill in the mean
 A row that cannot be learned (a feature or a target that is no number, a label that is None or NaN)
 is an error, or, with ``on_bad_row="skip"``, is left out and counted in `n_skipped_`. Either way the
 model is as if that row had not come: it has no new feature and no new label.
+
+``device="cuda"`` keeps the points on a GPU (docs/gpu.md), where it pays to learn many rows at a
+time (`learn_many`).
 """
 
 import inspect
@@ -231,7 +234,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         label_structure: Any = None, margin: Any = 1.0, nu: float | None = None,
         step_size: Any = "smd", update: Any = "explicit", budget: Any = "auto", C: float = 1.0,
         regularization: float | None = None, fit_intercept: bool = False, predictor: str = "last",
-        scaling: Any = None, on_bad_row: Any = "raise",
+        scaling: Any = None, device: Any = None, on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -247,6 +250,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         self.fit_intercept = fit_intercept
         self.predictor = predictor
         self.scaling = scaling
+        self.device = device
         self.on_bad_row = on_bad_row
         self._begin()
 
@@ -315,7 +319,8 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
         margin: Any = 1.0, nu: float | None = None, step_size: Any = "smd",
         update: Any = "explicit", budget: Any = "auto", C: float = 1.0,
         regularization: float | None = None, fit_intercept: bool = False,
-        scaling: Any = None, target_scaling: Any = None, on_bad_row: Any = "raise",
+        scaling: Any = None, target_scaling: Any = None, device: Any = None,
+        on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -330,6 +335,7 @@ class KernelRegressor(_Adapter, base.MiniBatchRegressor):
         self.fit_intercept = fit_intercept
         self.scaling = scaling
         self.target_scaling = target_scaling
+        self.device = device
         self.on_bad_row = on_bad_row
         self._begin()
 
@@ -397,7 +403,8 @@ class NoveltyDetector(_Detecting):
     def __init__(
         self, kernel: Any = "rbf", gamma: float | None = None, nu: float = 0.05,
         step_size: Any = "smd", update: Any = "explicit", budget: Any = "auto", C: float = 1.0,
-        regularization: float | None = None, scaling: Any = None, on_bad_row: Any = "raise",
+        regularization: float | None = None, scaling: Any = None, device: Any = None,
+        on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.kernel = kernel
         self.gamma = gamma
@@ -408,6 +415,7 @@ class NoveltyDetector(_Detecting):
         self.C = C
         self.regularization = regularization
         self.scaling = scaling
+        self.device = device
         self.on_bad_row = on_bad_row
         self._begin()
 
@@ -461,10 +469,11 @@ class AutoClassifier(KernelClassifier):
     _estimator: Any = ks.AutoClassifier
 
     def __init__(
-        self, n_jobs: int | None = None, class_weight: Any = None, missing: Any = "mean",
-        on_bad_row: Any = "raise",
+        self, n_jobs: int | None = None, device: Any = None, class_weight: Any = None,
+        missing: Any = "mean", on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.n_jobs = n_jobs
+        self.device = device
         self.class_weight = class_weight
         self.missing = missing
         self.on_bad_row = on_bad_row
@@ -491,9 +500,11 @@ class AutoRegressor(KernelRegressor):
     _estimator: Any = ks.AutoRegressor
 
     def __init__(
-        self, n_jobs: int | None = None, missing: Any = "mean", on_bad_row: Any = "raise"
+        self, n_jobs: int | None = None, device: Any = None, missing: Any = "mean",
+        on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.n_jobs = n_jobs
+        self.device = device
         self.missing = missing
         self.on_bad_row = on_bad_row
         self._begin()

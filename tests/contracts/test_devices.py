@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 import kernelstream as ks
 from kernelstream.budgets.dropping import Ring
 from kernelstream.files.bytes import read
+from kernelstream.learner.algebra import algebra_of
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
-from kernelstream.stores import Device, device, devices
+from kernelstream.stores import Device, DeviceMatrix, device, devices
 
 from ..conftest import interpret
 from .combinations import Combination, problem
@@ -174,7 +175,104 @@ def test_blocks_rows_and_late_classes(preset, params):
     assert model.predict_one(X[3]) == host.predict_one(X[3])
 
 
+@pytest.fixture
+def pairs_there(monkeypatch):
+    """Matrices over pairs of points are on the device, however few points there are."""
+    monkeypatch.setattr(device, "_MANY_PAIRS", 1)
+
+
+FEW = ks.budgets.Independent(1e-3, 30, ridge=1e-6, worth=2.0)
+
+
+def second_order(where, budget=FEW):
+    update = ks.updates.Dual(forgetting=0.999)
+    return ks.make(
+        "sog-svc", "classifier", gamma=0.3, budget=budget, update=update, device=where
+    )  # fmt: skip
+
+
+def assert_equal_machines(one, other, rtol=1e-9):
+    """All that two machines know, but for what rounding makes of it."""
+    expected = other.to_arrays()
+    for name, found in one.to_arrays().items():
+        if name not in ("budget.weights", "budget.column", "budget.pivots"):  # memory
+            unit = np.abs(expected[name]).max(initial=1e-30)
+            np.testing.assert_allclose(found / unit, expected[name] / unit, atol=rtol, err_msg=name)
+
+
+@pytest.mark.usefixtures("without_compiler", "pairs_there")
+@pytest.mark.parametrize("where", DEVICES, ids=str)
+def test_matrices_of_the_second_order_are_on_the_device(where, tmp_path):
+    """Blocks, rows, late classes, pruning, forgetting, undoing, copies and files."""
+    X, y = digits(170)
+    host, model = second_order(None).partial_fit(X[:150], y[:150]), second_order(where)
+    for rows in np.split(np.arange(140), [1, 2, 50, 51, 120]):
+        model.partial_fit(X[rows], y[rows])
+    for i in range(140, 150):
+        model.learn_one(X[i], y[i])
+    machine = model.machine_
+    assert isinstance(machine.state.update.covariance, DeviceMatrix)
+    assert_equal_machines(machine, host.machine_)
+    expected = host.predict_proba(X)
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-8, atol=1e-9)
+
+    before, bad = model.to_bytes(), X.copy()
+    bad[160, 1] = 1e100
+    with pytest.raises(ks.BadRow, match="row 160 was refused"):
+        model.partial_fit(bad, y)
+    draft = machine.copy()
+    for one in (machine, draft):
+        one.begin()
+        one.learn(X, y.astype(float), np.ones(170))
+    assert machine.roll_back()
+    assert model.to_bytes() == before
+    assert draft.n_seen == 320
+    model.save(tmp_path / "model.ks")
+    models = [host, model, pickle.loads(pickle.dumps(model))]
+    models += [ks.load(tmp_path / "model.ks", device=there) for there in (None, where)]
+    for one in models:
+        assert_equal_machines(one.partial_fit(X[150:], y[150:]).machine_, host.machine_, 1e-8)
+
+
 @pytest.mark.usefixtures("without_compiler")
+def test_matrices_go_to_the_device_when_there_are_many_points(monkeypatch):
+    monkeypatch.setattr(device, "_MANY_PAIRS", 300)
+    X, y = digits(100)
+    budget = ks.budgets.Independent(1e-3)
+    host, model = second_order(None, budget), second_order(STRICT, budget)
+    for one in (host, model):
+        machine = one.partial_fit(X[:70], y[:70]).machine_
+        assert isinstance(machine.state.budget.inverse, np.ndarray)
+        machine.resize_slots(400)
+        one.partial_fit(X[70:], y[70:])
+    assert isinstance(model.machine_.state.budget.inverse, DeviceMatrix)
+    assert_equal_machines(model.machine_, host.machine_)
+
+
+@pytest.mark.parametrize("where", DEVICES, ids=str)
+def test_algebra_on_a_device_is_that_of_the_host(where):
+    random, library = np.random.default_rng(0), where.open()
+    root, lines = random.normal(size=(9, 9)), random.normal(size=(3, 7))
+    square = root @ root.T
+    there = DeviceMatrix(library, library.to_device(square, square.dtype), square.dtype).copy()
+    for matrix in (square, there):
+        at = algebra_of(matrix)
+        raw = at.there(matrix)
+        at.subtract_square(raw, 7, at.there(lines), 0.1)
+        at.move(raw, 9, np.array([1, 4]), np.array([8, 7]))
+    np.testing.assert_allclose(np.asarray(there[:7, :7]), square[:7, :7], rtol=1e-13)
+    assert (np.asarray(there[:7, :7]) == np.asarray(there[:7, :7]).T).all()
+    for scale, is_positive in ((1.0, True), (-1.0, False)):
+        for matrix in (square, there):
+            at, out = algebra_of(matrix), matrix.copy()
+            positive = at.there(scale * np.asarray(matrix)[:5, :5] + scale * np.eye(5))
+            assert at.invert(positive, at.there(out)) == is_positive
+            if is_positive:
+                product = np.asarray(out)[:5, :5] @ at.here(positive)
+                np.testing.assert_allclose(product, np.eye(5), atol=1e-9)
+
+
+@pytest.mark.usefixtures("without_compiler", "pairs_there")
 def test_second_order_knows_how_certain_it_is():
     X, _ = digits(200)
     models = [
@@ -333,6 +431,78 @@ def test_members_of_a_committee_that_gain_use_the_device(tmp_path):
         again = ks.load(tmp_path / "committee.ks", device=where)
         assert again.device == where
         np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-5)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_committees_take_rows_that_are_on_the_device():
+    X, y = digits(40)
+    rows = STRICT.open().to_device(X, X.dtype)
+    large = {"large": ks.KernelClassifier(budget=2000), "linear": "linear-pa"}
+    for members in (large, None):  # those of AutoClassifier are small, and stay on the host
+        host = ks.AutoClassifier(members).partial_fit(X, y)
+        model = ks.AutoClassifier(members, device=STRICT).partial_fit(rows, y)
+        there = [isinstance(m.store, device.DeviceStore) for m in model.machine_.members]
+        assert there == ([True, False] if members else [False] * len(there))
+        expected = host.predict_proba(X)
+        np.testing.assert_allclose(model.predict_proba(rows), expected, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_river(monkeypatch):
+    river = pytest.importorskip("kernelstream.river")
+    pandas = pytest.importorskip("pandas")
+    X, y = digits(80)
+    frame, models = pandas.DataFrame(X, columns=list("abcd")), []
+    for where in (None, STRICT):
+        model = river.KernelClassifier(budget=20, device=where).clone()
+        model.learn_many(frame[:60], pandas.Series(y[:60]))
+        for i in range(60, 80):
+            model.learn_one(dict(frame.iloc[i]), y[i])
+        models.append(model)
+    assert models[1].model.machine_.store.device == STRICT
+    found, expected = (model.predict_proba_many(frame) for model in models[::-1])
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    for model in (river.KernelRegressor, river.NoveltyDetector, river.AutoRegressor):
+        assert model(device=STRICT)._new_model().device == STRICT
+    assert river.make("pa", "classifier", device=STRICT).device == STRICT
+    assert river.AutoClassifier(device=STRICT)._new_model().device == STRICT
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"install kernelstream\[gpu\]"):
+        river.KernelClassifier(device="cuda").learn_one({"a": 1.0}, "yes")
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_command_line(tmp_path, monkeypatch):
+    app = pytest.importorskip("kernelstream.cli.app").app
+    testing = pytest.importorskip("typer.testing")
+    X, y = digits(60)
+    lines = [",".join(map(str, [*row, label])) for row, label in zip(X, y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,b,c,d,y", *lines]))
+
+    def call(command, *arguments, code=0, where=("--device", "cuda")):
+        words = [command, *arguments, *where]
+        if command == "run":
+            words += ["--target", "y", "--algorithm", "svmd", "--budget", 20, "--block", 30]
+        result = testing.CliRunner().invoke(app, [str(word) for word in words])
+        assert result.exit_code == code, result.output
+        return result
+
+    opened, library = [], STRICT.open()
+    with monkeypatch.context() as patched:
+        patched.setattr(Device, "open", lambda self: opened.append(self) or library)
+        call("run", tmp_path / "t.csv", "--model", tmp_path / "m.ks")
+        said = call("predict", tmp_path / "m.ks", tmp_path / "t.csv").stdout.splitlines()
+        assert {one.name for one in opened} == {"cuda"}
+        folder = ("--checkpoint", tmp_path / "folder", "--checkpoint-rows", 30)
+        call("run", tmp_path / "t.csv", *folder)
+        # a run that began on a device goes on on the host
+        assert "resuming" in call("run", tmp_path / "t.csv", *folder, where=()).stderr
+    here = call("predict", tmp_path / "m.ks", tmp_path / "t.csv", where=()).stdout.splitlines()
+    for one, other in zip(said, here, strict=True):
+        assert one.split(",")[:2] == other.split(",")[:2]
+    monkeypatch.setattr(devices.importlib.util, "find_spec", lambda name: None)
+    for words in (("run", tmp_path / "t.csv"), ("predict", tmp_path / "m.ks", tmp_path / "t.csv")):
+        assert "install kernelstream[gpu]" in call(*words, code=1).stderr
 
 
 @pytest.mark.usefixtures("without_compiler")

@@ -32,9 +32,9 @@ class Counts:
         self.copies = self.numbers = self.tiles = 0
         resize, learn = machine.resize, LOOPS["expansion"]
 
-        def counted_resize(state, fields, sizes):
+        def counted_resize(state, fields, sizes, zeros):
             self.copies += 1
-            larger = resize(state, fields, sizes)
+            larger = resize(state, fields, sizes, zeros)
             self.numbers += sum(array.size for _, array in arrays(larger))
             return larger
 

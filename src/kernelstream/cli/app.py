@@ -76,15 +76,24 @@ def _errors_as_messages() -> Iterator[None]:
     except MemoryError as error:
         typer.echo(f"kernelstream: there is not enough memory for that. {error}", err=True)
         raise typer.Exit(1) from None
-    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except _TOLD as error:
         typer.echo(f"kernelstream: {error}", err=True)
         raise typer.Exit(1) from None
 
+
+# Errors whose text says all that there is to know.
+_TOLD = ValueError, TypeError, OSError, EOFError, ImportError, zipfile.BadZipFile, zlib.error
 
 _Source = Annotated[
     str,
     typer.Argument(
         help="CSV, ARFF or LIBSVM (also .gz, or - for standard input), Parquet, Arrow or NumPy."
+    ),
+]
+_Device = Annotated[
+    str | None,
+    typer.Option(
+        help="Where the model's points live, cuda, say; it pays from a --budget of 1,024 on."
     ),
 ]
 
@@ -174,6 +183,7 @@ def run(
         str | None,
         typer.Option(help="Send the rows to this model of a service, which learns them instead."),
     ] = None,
+    device: _Device = None,
     token_file: Annotated[Path | None, typer.Option(help="File of the service's token.")] = None,
 ) -> None:
     """Learn a table as a stream: predict each row, then learn it.
@@ -195,7 +205,7 @@ def run(
             return
         one_of("--task", task, list(TASKS))
         params: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "budget": budget, "nu": nu}
-        params["loss"] = loss
+        params["loss"], params["device"] = loss, device
         options = Options(
             source=source, target=target, task=task, algorithm=algorithm,
             params={name: value for name, value in params.items() if value is not None},
@@ -228,6 +238,7 @@ def predict(
             "--format", help="csv, arff, libsvm, parquet, arrow, numpy, if the name does not say."
         ),
     ] = None,
+    device: _Device = None,
 ) -> None:
     """Predict every row of a table: one line per row with its number, prediction and score.
 
@@ -238,11 +249,12 @@ def predict(
 
     with _errors_as_messages():
         check_file("--out", out, source)
+        options: dict[str, Any] = {"form": file_format, "proba": proba, "device": device}
         if out is None:
-            n_rows, bad = predict_source(model, source, sys.stdout, file_format, proba=proba)
+            n_rows, bad = predict_source(model, source, sys.stdout, **options)
         else:
             with out.open("w", encoding="utf-8", newline="") as file:
-                n_rows, bad = predict_source(model, source, file, file_format, proba=proba)
+                n_rows, bad = predict_source(model, source, file, **options)
         for line in bad:
             typer.echo(f"bad: {line}", err=True)
         typer.echo(f"{n_rows:,} rows, {len(bad):,} bad", err=True)

@@ -19,15 +19,16 @@ __all__ = ["describe", "newest", "predict"]
 
 def predict(
     model_path: Path, source: str, out: TextIO, form: str | None = None, block_rows: int = 1000,
-    proba: bool = False,
+    proba: bool = False, device: str | None = None,
 ) -> tuple[int, list[str]]:  # fmt: skip
     """Write one line per row of the source: its number, the prediction and the score.
 
-    With `proba`, the probability of every class follows. A bad row has an empty prediction. Returns
-    the number of rows, and what is wrong with the bad ones.
+    With `proba`, the probability of every class follows. A bad row has an empty prediction. On a
+    `device` the model's points are put there. Returns the number of rows, and what is wrong with
+    the bad ones.
     """
     model_path = newest(model_path)
-    model, header, _ = _read(model_path)
+    model, header, _ = _read(model_path, device)
     extra = header.get("extra") or {}
     if "encoder" not in extra:
         raise SourceError(
@@ -59,13 +60,17 @@ def predict(
     return n_rows, bad
 
 
-def _read(path: Path) -> tuple[Any, dict[str, Any], int]:
+def _read(path: Path, device: str | None = None) -> tuple[Any, dict[str, Any], int]:
     """A saved model or keyed fleet with one face, its file's header, and the file's size."""
     if persistence.read_header(path).get("class") == "KeyedFleet":
+        if device is not None:
+            raise SourceError(
+                f"{path} holds many small models, which stay on the host: leave --device out."
+            )
         fleet, header = load_with_header(path)
         return ByKey(fleet), header, path.stat().st_size
     content = persistence.read(path)
-    model, header = with_header(content, kernel=_no_kernel, name=str(path))
+    model, header = with_header(content, kernel=_no_kernel, name=str(path), device=device)
     return _Single(model), header, len(content)
 
 

@@ -21,6 +21,7 @@ from kernelstream.cli.by_key import ByKey, separated
 from kernelstream.cli.outputs import check_file, check_folder
 from kernelstream.cli.widths import matched
 from kernelstream.compiled import seconds_compiling
+from kernelstream.stores import as_device
 from kernelstream.tables import (
     Block,
     SourceError,
@@ -300,7 +301,7 @@ def _new_model(options: Options) -> Any:
         return ByKey.make(algorithm, TASKS[options.task], **{**scaling, **options.params})
     missing = {"skip": "error", None: "mean"}.get(options.missing, options.missing)
     if options.algorithm in (None, "auto"):
-        allowed = ["nu"] if options.task == "novelty" else []
+        allowed = ["nu"] if options.task == "novelty" else ["device"]
         unknown = [name for name in options.params if name not in allowed]
         if unknown:
             raise ValueError(
@@ -317,10 +318,15 @@ def _new_model(options: Options) -> Any:
 def _begin(options: Options) -> tuple[Any, Any, Any, Progress]:
     """Make a new model, or load the last checkpoint."""
     face: Any = (lambda model: model) if options.key is None else ByKey
+    device = as_device(options.params.get("device"))
+    if device is not None:
+        device.open()  # which says what is missing before any row is read
     if options.checkpoint is None:
         return None, face(_new_model(options)), None, Progress()
     checkpoints = ks.Checkpointer(options.checkpoint, every_rows=options.checkpoint_rows, keep=2)
-    model, position, extra = checkpoints.resume_with_extra(lambda: _new_model(options))
+    model, position, extra = checkpoints.resume_with_extra(
+        lambda: _new_model(options), device=device
+    )
     if not position:
         return checkpoints, face(model), None, Progress()
     begun = (extra or {}).get("run", "one of another program")
@@ -340,7 +346,7 @@ def _fingerprint(options: Options) -> dict[str, Any]:
         "source": options.source, "target": options.target, "task": options.task,
         "block_rows": options.block_rows, "hashed": options.hashed, "scale": options.scale,
     }  # fmt: skip
-    given = {k: repr(v) for k, v in options.params.items()}
+    given = {k: repr(v) for k, v in options.params.items() if k != "device"}  # any may go on
     if options.is_earlier:
         usual = {"kernel": repr("rbf"), "budget": repr(512)}
         return {

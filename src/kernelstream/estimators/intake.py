@@ -7,7 +7,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _num_samples, check_array, check_X_y, validate_data
 
-from kernelstream.arrays import is_elsewhere, on_host
+from kernelstream.arrays import is_elsewhere
 from kernelstream.compiled import as_argument
 from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
 from kernelstream.estimators.columns import Column, Columns, Table, as_table
@@ -131,9 +131,9 @@ class Intake(BadRowPolicy):
             means = learned.means
         else:
             markable = None if columns is None else columns.markable()
-            means = None if is_elsewhere(X) else new_means(self.missing, X, markable)
+            means = new_means(self.missing, X, markable)
         if means is not None:
-            means, X = means.including(on_host(X), weight)
+            means, X = means.including(np.asarray(X), weight)  # which may be rows of a device
         return Rows(X, y, weight, columns=columns, means=means)
 
     def _asked(self, X: Any, learned: Learned) -> Any:
@@ -144,7 +144,7 @@ class Intake(BadRowPolicy):
             X = learned.columns.encoded(table)
             self._refuse_missing(learned.columns, X)
         X = self._rows(X, is_encoded=table is not None)
-        return X if learned.means is None else learned.means.filled(on_host(X))
+        return X if learned.means is None else learned.means.filled(np.asarray(X))
 
     def _table(self, X: Any, learned: Learned | None) -> Table | None:
         """X as a table, where not all of its columns are numbers, or were not at the start."""
@@ -169,10 +169,10 @@ class Intake(BadRowPolicy):
         self, X: Any, y: Any = "no_validation", is_encoded: bool = False, **options: Any
     ) -> Any:  # fmt: skip
         """X (and y) as checked arrays, X as the machine keeps rows once there is one."""
+        if self.device is not None and (is_elsewhere(X) or self._may_go(X)):
+            return self._rows_elsewhere(X, y, **options)
         if self._are_plain(X, y, is_encoded):
             return X if isinstance(y, str) else (X, y)
-        if self.device is not None and is_elsewhere(X):
-            return self._rows_elsewhere(X, y, **options)
         X, y, learned = unmasked(X), unmasked(y), self._learned
         if self.missing != "error" and not sparse.issparse(X):
             options["ensure_all_finite"] = "allow-nan"
@@ -191,6 +191,10 @@ class Intake(BadRowPolicy):
         elif sparse.issparse(X):
             X = as_sparse_rows(X)
         return X if isinstance(y, str) else (X, checked[1])
+
+    def _may_go(self, X: Any) -> bool:
+        """Whether an array of NumPy goes to a device as it is, and is checked there."""
+        return False  # parts of what learns may be on the host
 
     def _rows_elsewhere(self, X: Any, y: Any, **options: Any) -> Any:
         """X as rows of a device, and y checked; the machine refuses rows that are not finite."""

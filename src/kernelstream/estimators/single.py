@@ -118,6 +118,11 @@ class KernelEstimator(StreamEstimator):
             self._watched = Health()
         self._watched.probe(self, learned.machine, rows)
 
+    def _may_go(self, X: Any) -> bool:
+        if type(X) is not np.ndarray or "feature_names_in_" in self.__dict__:
+            return False
+        return X.dtype in (np.float64, np.float32) and X.flags.carray
+
     def new_machine(self, rows: Rows, whole_data: bool) -> Machine:
         """A machine that has learned nothing."""
         X, labels = rows.X, rows.labels

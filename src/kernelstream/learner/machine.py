@@ -147,7 +147,7 @@ class Machine(Learner):
         kind = store_class(parts.budget.is_folded, parts.kernel.feature_store, sparse, parts.device)
         needed = n_bytes(declared, sizes) + kind.n_bytes(parts.kernel, n_slots, n_features, dtype)
         refuse_beyond(max_bytes, needed, "the model")
-        self.state: State = allocate(declared, sizes)
+        self.state: State = allocate(declared, sizes, kind.zeros)
         self.store: Store = kind(parts.kernel, n_slots, n_features, dtype)
         self._corrects_norms = corrects_norms(parts, self.model)
         self.state.expansion.n_points[0] = self.store.n_first
@@ -528,7 +528,7 @@ class Machine(Learner):
         """The same machine with arrays of its own; they share the working memory of learning."""
         copy = object.__new__(Machine)
         copy.__dict__.update(self.__dict__)
-        copy.state = resize(self.state, self.declared, self.sizes())
+        copy.state = resize(self.state, self.declared, self.sizes(), self.store.zeros)
         copy.store = self.store.copy(self.n_points)
         copy.gate, copy._room, copy._undo = Gate(), None, Undo()
         copy.scratch = dict(self.scratch)
@@ -591,7 +591,7 @@ class Machine(Learner):
                 k_xx = own.diagonal()
             else:
                 k_xx = np.broadcast_to(diagonal, (X.shape[0],))[rows]
-            block = np.asarray(self.store.basis(n, piece, x[rows]))
+            block = self.store.basis(n, piece, x[rows])
             result[rows] = second_order.variances(self, block, k_xx)
         return result * self._target_unit() ** 2
 
@@ -648,13 +648,13 @@ class Machine(Learner):
             sizes = self.sizes(n_outputs=2 * wanted)
             if self.declared is self._declared[0]:  # which has a line for every output
                 sizes["lines"] = 2 * wanted
-            self._room = resize(self.state, self.declared, sizes)
+            self._room = resize(self.state, self.declared, sizes, self.store.zeros)
         self.state = first_outputs(self._room, self.declared, wanted, n_old)
 
     def _keep_nonzeros(self, n_outputs: int) -> None:
         """Grow to so many outputs that a point keeps only the coefficients that its row touched."""
         sizes = self.sizes(n_outputs=n_outputs)
-        larger = allocate(self._declared[1], sizes)
+        larger = allocate(self._declared[1], sizes, self.store.zeros)
         old, average = self.state.expansion, self.parts.averaged
         coef, past, output = only_nonzeros(
             old.coef, old.average.past if average else None, sizes["lines"]
@@ -693,7 +693,8 @@ class Machine(Learner):
     def resize_slots(self, n_slots: int) -> None:
         """Change the number of slots to a larger one."""
         self.store.grow(n_slots)
-        self.state = resize(self.state, self.declared, self.sizes(n_slots=n_slots))
+        sizes = self.sizes(n_slots=n_slots)
+        self.state = resize(self.state, self.declared, sizes, self.store.zeros)
         self._room = None
 
     def widen(self, n_features: int) -> None:
@@ -709,7 +710,7 @@ class Machine(Learner):
         self.store.widen(n_features)
         is_folded = self.parts.budget.is_folded
         if is_folded or self.parts.scaling.is_scaled:
-            self.state = resize(self.state, self.declared, self.sizes())
+            self.state = resize(self.state, self.declared, self.sizes(), self.store.zeros)
             self._room = None
         if is_folded and self.store.n_first:  # of explicit features, which may be others now
             self.state.expansion.n_points[0] = self.limit = self.store.n_first
@@ -722,7 +723,7 @@ class Machine(Learner):
         arrays = self.store.to_arrays(n)
         walk = zip(state_arrays(self.state), state_fields(self.declared), strict=True)
         for (name, array), (_, field) in walk:
-            arrays[name] = array[_taken(field, array.shape, n)]
+            arrays[name] = np.asarray(array[_taken(field, array.shape, n)])
         return arrays
 
     def fill(self, arrays: dict[str, np.ndarray], computes_gram: bool = False) -> None:

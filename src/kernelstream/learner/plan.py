@@ -8,7 +8,7 @@ import numpy as np
 from kernelstream.expansion import StoredGram, Uncorrected, expansion_fields
 from kernelstream.intercepts import Intercept
 from kernelstream.kernels import Kernel
-from kernelstream.learner.state import State, drift_fields
+from kernelstream.learner.state import State, drift_fields, mapped
 from kernelstream.parts import Field
 from kernelstream.scalings import UNSCALED
 
@@ -96,7 +96,7 @@ def declaration_of(
     gram: Any = Uncorrected()
     if stores_gram and corrects_norms(parts, model):
         gram = StoredGram(Field(("points", "points"), 0.0, dtype))
-    return State(
+    declared = State(
         expansion=expansion_fields(
             model.step_size.is_traced(), touched, parts.dated, parts.averaged
         ),
@@ -110,6 +110,13 @@ def declaration_of(
         scaling=parts.scaling.state(),
         target_scaling=parts.target_scaling.state("one"),
     )
+    if parts.loop != "second_order":
+        return declared
+    return mapped(_beside_points, declared)
+
+
+def _beside_points(field: Field) -> Field:
+    return field._replace(beside_points=field.axes == ("points", "points"))
 
 
 def most_points(parts: Parts) -> int | None:

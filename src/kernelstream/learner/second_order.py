@@ -15,15 +15,19 @@ targets. The coefficients are computed once per tile, for those who predict.
 What is not linear in the rows happens after every `PERIOD`-th row of the stream, so that the model
 does not depend on blocks: a dictionary that has grown beyond its size is pruned, old rows are
 forgotten, and K^-1 is computed anew where it has changed often.
+
+K, K^-1 and P may be on a device (`kernelstream.learner.algebra`). Their products with a tile are
+then made there, and what belongs to the rows of the tile alone comes to the host.
 """
 
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
 from kernelstream.compiled import compiled
+from kernelstream.learner.algebra import algebra_of, inverse_root
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.rows import rows_until
 from kernelstream.learner.tile_space import (
@@ -36,6 +40,7 @@ from kernelstream.learner.tile_space import (
     refill,
 )
 from kernelstream.parts import SLACK
+from kernelstream.stores import Values
 from kernelstream.updates.dual import PERIOD
 
 if TYPE_CHECKING:
@@ -58,11 +63,12 @@ _MORE_CANDIDATES = 32  # points that are looked at beyond as many as go
 
 
 class Products(NamedTuple):
-    """What a tile's matrix products give; T rows, n points."""
+    """What a tile's matrix products give; T rows, n points. The first three are where P is."""
 
-    k: np.ndarray  # (n + T, T): kernel values of the points and of the rows
-    a: np.ndarray  # (T, n): coordinates
-    told: np.ndarray  # (T, n): A P, the covariance of f at the rows with f at the points
+    k_xz: Any  # (T, n): kernel values of the rows with the points
+    a: Any  # (T, n): coordinates
+    told: Any  # (T, n): A P, the covariance of f at the rows with f at the points
+    k_xx: np.ndarray  # (T, T): kernel values of the rows
     left: np.ndarray  # (T, T): S, as the tile begins
 
 
@@ -96,12 +102,12 @@ def _learn_tile(
 ) -> int:
     state, store, model = machine.loop_state(), machine.store, machine.model
     values = machine.kernel_tile(X, x, y, weight)
-    space, products = _products(machine, values.k)
+    space, products = _products(machine, values)
     given = Given(
         machine.n_points, float(state.margin.epsilon[0]), float(state.step_size.eta[0]),
         _FIRST_SHARE * (model.budget.worth - 1.0) * float(state.update.bar[0]),
     )  # fmt: skip
-    if len(x) == 1:
+    if len(x) == 1 and not algebra_of(state.update.covariance).is_elsewhere:
         done = machine.call(
             "learn", learn_row, model, state, given, space, _of_row(machine, products), y, weight,
             trail, store.writer(X, x, values), machine.changes(),
@@ -118,17 +124,19 @@ def _learn_tile(
     return int(done)
 
 
-def _products(machine: "Machine", k: np.ndarray) -> tuple[Space, Products]:
+def _products(machine: "Machine", values: Values) -> tuple[Space, Products]:
     n, dual, ridge = machine.n_points, machine.state.update, machine.model.budget.ridge
-    k = k.astype(np.float64, copy=False)
-    k_xx = k[n:].diagonal().copy()
-    a, may_join = _coordinates(machine, k[:n].T, k_xx)
-    covariance = dual.covariance[:n, :n]
+    at = algebra_of(dual.covariance)
+    k_zx, own = at.of_points(values), np.asarray(values.k[n:], np.float64)
+    k_xx = own.diagonal().copy()
+    a, may_join = _coordinates(machine, k_zx.T, k_xx)
+    covariance = at.there(dual.covariance)[:n, :n]
     told = a @ covariance
-    left = k[n:] - a @ k[:n]
-    squares = a @ a.T if ridge > 0.0 else np.zeros((1, 1))
-    rounding = (a * a) @ np.abs(covariance.diagonal()) * n
-    begins = k_xx, may_join, left, squares, told @ a.T, a @ dual.values[:, :n].T, rounding
+    left = own - at.here(a @ k_zx)
+    squares = at.here(a @ a.T) if ridge > 0.0 else np.zeros((1, 1))
+    scores = at.here(a @ at.there(dual.values[:, :n].T))
+    rounding = at.here((a * a) @ at.xp.abs(at.diagonal(covariance))) * n
+    begins = k_xx, may_join, left, squares, at.here(told @ a.T), scores, rounding
     space = machine.scratch.get("space")  # whose memory compiled code has checked already
     if len(k_xx) > 1:
         space = new_space(*begins)
@@ -136,12 +144,10 @@ def _products(machine: "Machine", k: np.ndarray) -> tuple[Space, Products]:
         space = machine.scratch["space"] = new_space(*begins)
     else:
         refill(space, *begins)
-    return space, Products(k, a, told, left.copy() if may_join.any() else left)
+    return space, Products(k_zx.T, a, told, own, left.copy() if may_join.any() else left)
 
 
-def _coordinates(
-    machine: "Machine", k_xz: np.ndarray, k_xx: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _coordinates(machine: "Machine", k_xz: Any, k_xx: np.ndarray) -> tuple[Any, np.ndarray]:
     """Rows over the points, A = k_xz (K + ridge I)^-1 (3.9), and which of them may join.
 
     Points that nearly depend on each other make the inverse large and its growth inexact, and a
@@ -150,49 +156,55 @@ def _coordinates(
     shows that there is nothing to correct.
     """
     budget, n, rule = machine.state.budget, machine.n_points, machine.model.budget
-    a = k_xz @ budget.inverse[:n, :n]
+    at = algebra_of(budget.inverse)
+    a = k_xz @ at.there(budget.inverse)[:n, :n]
     if (k_xx == k_xx[0]).all():  # as with most kernels
         most = rule.most_dependent(k_xx[0])
     else:
         most = np.array([rule.most_dependent(own) for own in k_xx])
-    may_join = k_xx - np.einsum("ij,ij->i", a, k_xz) > most
+    may_join = k_xx - at.here(at.line_products(a, k_xz)) > most
     rows = np.flatnonzero(may_join)
     if n == 0 or not rows.size:
         return a, may_join
-    regular = _regular(machine, n)
-    some = rows[:: -(-rows.size // _SAMPLE)]
-    if _within(_EXACT, k_xz[some] - a[some] @ regular, k_xx[some], regular).all():
+    regular = _regular(machine)
+
+    def rest_of(rows: np.ndarray, most: float) -> tuple[Any, np.ndarray]:
+        rest = at.lines(k_xz, rows) - at.lines(a, rows) @ regular
+        return rest, _within(most, at, rest, k_xx[rows], regular)
+
+    if rest_of(rows[:: -(-rows.size // _SAMPLE)], _EXACT)[1].all():
         return a, may_join
     for attempt in range(2):
-        rest = k_xz[rows] - a[rows] @ regular
-        is_fine = _within(_CORRECTABLE, rest, k_xx[rows], regular).all()
-        if not is_fine and attempt == 0:
+        rest, is_fine = rest_of(rows, _CORRECTABLE)
+        if not is_fine.all() and attempt == 0:
             refresh(machine)
-            a[rows] = k_xz[rows] @ budget.inverse[:n, :n]
+            at.put(a, rows, at.lines(k_xz, rows) @ at.there(budget.inverse)[:n, :n])
             continue
-        a[rows] += rest @ budget.inverse[:n, :n]
-        if is_fine:
+        at.put(a, rows, at.lines(a, rows) + rest @ at.there(budget.inverse)[:n, :n])
+        if is_fine.all():
             return a, may_join
-    rest = k_xz[rows] - a[rows] @ regular
-    may_join[rows] = _within(_TRUSTED, rest, k_xx[rows], regular)
+    may_join[rows] = rest_of(rows, _TRUSTED)[1]
     return a, may_join
 
 
-def _within(most: float, rest: np.ndarray, k_xx: np.ndarray, regular: np.ndarray) -> np.ndarray:
+def _within(most: float, at: Any, rest: Any, k_xx: np.ndarray, regular: Any) -> np.ndarray:
     """Of which rows all kernel values are reproduced so well, in the scale of their points."""
-    scale = np.sqrt(np.maximum(np.outer(k_xx, regular.diagonal()), 1e-300))
-    return (np.abs(rest) <= most * scale).all(axis=1)
+    sizes = at.there(most * np.sqrt(np.maximum(k_xx, 1e-300)))
+    scale = sizes[:, None] * at.xp.sqrt(at.xp.abs(at.diagonal(regular)))[None, :]
+    return at.here(at.xp.all(at.xp.abs(rest) <= scale, axis=1))
 
 
-def _regular(machine: "Machine", n: int) -> np.ndarray:
-    """K + ridge I over the first n points."""
-    gram, ridge = machine.state.budget.gram[:n, :n], machine.model.budget.ridge
-    return gram if ridge == 0.0 else gram + ridge * np.eye(n)
+def _regular(machine: "Machine") -> Any:
+    """K + ridge I, where K is."""
+    budget, n, ridge = machine.state.budget, machine.n_points, machine.model.budget.ridge
+    at = algebra_of(budget.gram)
+    gram = at.there(budget.gram)[:n, :n]
+    return gram if ridge == 0.0 else gram + ridge * at.identity(n)
 
 
 def _of_row(machine: "Machine", products: Products) -> RowProducts:
     n, told = machine.n_points, products.told[0]
-    k = np.ascontiguousarray(products.k[:n, 0])
+    k = np.ascontiguousarray(products.k_xz[0])
     return RowProducts(k, products.a[0], told, machine.state.budget.inverse[:n, :n] @ told)
 
 
@@ -202,64 +214,52 @@ def _take_over(
     """Let w, P and K^-1 follow the rows of a tile: one update of its rank."""
     state, n, m = machine.state, machine.n_points, len(joined)
     expansion, budget, dual = state.expansion, state.budget, state.update
-    covariance, told = dual.covariance, products.told
+    at, told = algebra_of(dual.covariance), products.told[:done, :]
+    covariance, gram = at.there(dual.covariance), at.there(budget.gram)
     # every learned row, and f at it when it was learned, independent of those before
-    whitened = space.basis[:done, :done] @ told[:done]
+    whitened = at.there(space.basis[:done, :done]) @ told
     precision = space.precision[:done, None]
-    dual.values[:, :n] += (space.error[:done] * precision).T @ whitened
-    whitened *= np.sqrt(precision)
-    _subtract_square(covariance[:n, :n], whitened)
+    dual.values[:, :n] += at.here(at.there((space.error[:done] * precision).T) @ whitened)
+    at.subtract_square(covariance, n, at.there(np.sqrt(precision)) * whitened)
     if m:
-        end = n + m
-        told_by = space.share[joined, :done] @ told[:done]
+        end, among = n + m, np.ix_(joined, joined)
+        told_by = at.there(space.share[joined, :done]) @ told
         covariance[n:end, :n], covariance[:n, n:end] = told_by, told_by.T
-        covariance[n:end, n:end] = space.covariance[np.ix_(joined, joined)]
+        covariance[n:end, n:end] = at.there(space.covariance[among])
         dual.values[:, n:end] = space.scores[joined].T
-        k = products.k[:, joined]
-        budget.gram[:n, n:end], budget.gram[n:end, :n] = k[:n], k[:n].T
-        budget.gram[n:end, n:end] = k[n + joined]
+        k_xz = at.lines(products.k_xz, joined)
+        gram[n:end, :n], gram[:n, n:end] = k_xz, k_xz.T
+        gram[n:end, n:end] = at.there(products.k_xx[among])
         expansion.n_points[0] = end
-        _grow_inverse(machine, products.a[joined], products.left[np.ix_(joined, joined)])
+        _grow_inverse(machine, at.lines(products.a, joined), products.left[among])
     expansion.n_seen[0] += space.counts[1]
     dual.squared[0] += space.squared[0]
     dual.counted[0] += space.counts[1]
     settle(machine)
 
 
-def _grow_inverse(machine: "Machine", a: np.ndarray, left: np.ndarray) -> None:
+def _grow_inverse(machine: "Machine", a: Any, left: np.ndarray) -> None:
     """Take new points with the coordinates a into K^-1, by a block formula."""
-    budget, m, n = machine.state.budget, len(a), machine.n_points - len(a)
-    root = _inverse_root(left + machine.model.budget.ridge * np.eye(m))
+    budget, m, end = machine.state.budget, len(left), machine.n_points
+    root, n = inverse_root(left + machine.model.budget.ridge * np.eye(m)), end - m
     if root is None:
         refresh(machine)
         return
-    side, inverse = root @ a, budget.inverse[: n + m, : n + m]
-    _subtract_square(inverse[:n, :n], side, times=-1.0)
-    inverse[n:, :n] = -root.T @ side
-    inverse[:n, n:] = inverse[n:, :n].T
-    inverse[n:, n:] = root.T @ root
+    at = algebra_of(budget.inverse)
+    side, inverse = at.there(root) @ a, at.there(budget.inverse)
+    at.subtract_square(inverse, n, side, times=-1.0)
+    across = -(at.there(root.T) @ side)
+    inverse[n:end, :n], inverse[:n, n:end] = across, across.T
+    inverse[n:end, n:end] = at.there(root.T @ root)
     budget.replaced[0] += m
-
-
-def _subtract_square(square: np.ndarray, lines: np.ndarray, times: float = 1.0) -> None:
-    """Subtract lines^T lines, which is symmetric to the last bit and half the work of others."""
-    if lines.size:  # some versions of BLAS complain about a matrix without columns
-        add_symmetric(square, blas.dsyrk(1.0, lines.T, lower=1).T, -times)
-
-
-def _inverse_root(matrix: np.ndarray) -> np.ndarray | None:
-    """R with R^T R = matrix^-1, of a matrix that is symmetric and positive except for rounding."""
-    factor, failed = lapack.dpotrf(0.5 * (matrix + matrix.T), lower=1, clean=1)
-    if failed:
-        return None
-    return np.ascontiguousarray(lapack.dtrtri(factor, lower=1)[0])
 
 
 def settle(machine: "Machine") -> None:
     """The coefficients K^-1 w."""
     expansion, n = machine.state.expansion, machine.n_points
-    values = machine.state.update.values
-    coef = values[:, :n] @ machine.state.budget.inverse[:n, :n]
+    values, inverse = machine.state.update.values, machine.state.budget.inverse
+    at = algebra_of(inverse)
+    coef = at.here(at.there(values[:, :n]) @ at.there(inverse)[:n, :n])
     expansion.scale[0] = 1.0
     expansion.coef[:, 0, :n] = coef
     expansion.size2[:n] = np.einsum("ij,ij->j", coef, coef)
@@ -283,35 +283,12 @@ def maintain(machine: "Machine") -> None:
 
 def refresh(machine: "Machine") -> None:
     """Compute K^-1 anew from the kernel values."""
-    n, budget = machine.n_points, machine.state.budget
-    regular = _regular(machine, n)
-    inverse, failed = lapack.dpotrf(regular, lower=1)
-    if not failed:
-        inverse, failed = lapack.dpotri(inverse, lower=1, overwrite_c=1)
-    if failed:  # kernel values of low precision, and K is not positive any more
-        budget.inverse[:n, :n] = np.linalg.pinv(regular, hermitian=True)
-    else:
-        mirror(inverse.T, budget.inverse[:n, :n])
+    n, budget, regular = machine.n_points, machine.state.budget, _regular(machine)
+    at = algebra_of(budget.inverse)
+    if not at.invert(regular, at.there(budget.inverse)):
+        # kernel values of low precision, and K is not positive any more
+        budget.inverse[:n, :n] = np.linalg.pinv(at.here(regular), hermitian=True)
     budget.replaced[0] = 0
-
-
-@compiled
-def add_symmetric(square, upper, times):
-    """Add a symmetric matrix, of which `upper` has the entries above the diagonal."""
-    for i in range(upper.shape[0]):
-        for j in range(i, upper.shape[0]):
-            value = square[i, j] + times * upper[i, j]
-            square[i, j] = value
-            square[j, i] = value
-
-
-@compiled
-def mirror(upper, out):
-    """The symmetric matrix of which `upper` has the entries above the diagonal."""
-    for i in range(upper.shape[0]):
-        for j in range(i, upper.shape[0]):
-            out[i, j] = upper[i, j]
-            out[j, i] = upper[i, j]
 
 
 def forget(machine: "Machine", keep: float) -> None:
@@ -320,9 +297,9 @@ def forget(machine: "Machine", keep: float) -> None:
     (The tracker of Van Vaerenbergh, Lazaro-Gredilla and Santamaria, 2012.)
     """
     n, dual, c = machine.n_points, machine.state.update, machine.model.regularization
-    covariance = dual.covariance[:n, :n]
-    covariance *= keep
-    covariance += (1.0 - keep) / c * _regular(machine, n)
+    covariance = algebra_of(dual.covariance).there(dual.covariance)
+    prior = (1.0 - keep) / c * _regular(machine)
+    covariance[:n, :n] = keep * covariance[:n, :n] + prior
     dual.values[:, :n] *= math.sqrt(keep)
     dual.squared[0] *= keep
     dual.counted[0] *= keep
@@ -340,30 +317,32 @@ def prune(machine: "Machine", n_goes: int) -> None:
     """
     state, n = machine.state, machine.n_points
     budget, dual, expansion = state.budget, state.update, state.expansion
-    inverse, covariance = budget.inverse[:n, :n], dual.covariance[:n, :n]
+    at = algebra_of(budget.inverse)
+    inverse, covariance = at.there(budget.inverse), at.there(dual.covariance)
     coef = expansion.coef[:, 0, :n]
     worth = np.ones(n)
     worth[machine.model.budget.size :] = machine.model.budget.worth  # of points that are new
     # Q takes a product of three matrices. It is made for points alone that cost ||f|| little.
-    costs = (coef**2).sum(axis=0) / inverse.diagonal() / worth
+    costs = (coef**2).sum(axis=0) / at.here(at.diagonal(inverse[:n, :n])) / worth
     candidates = np.sort(np.argsort(costs, kind="stable")[: n_goes + _MORE_CANDIDATES])
-    lines = inverse[candidates]
-    pull = lines @ covariance
-    own = pull @ lines.T
+    lines = at.lines(inverse[:n, :n], candidates)
+    pull = lines @ covariance[:n, :n]
+    own = at.here(pull @ lines.T)
     goes = np.zeros(n_goes + 1, np.int64)
     dual.bar[0] = cheapest_first(0.5 * (own + own.T), coef[:, candidates], worth[candidates], goes)
     goes = goes[:n_goes]
     if n_goes == 0:
         return
-    root = _inverse_root(own[np.ix_(goes, goes)])
+    root = inverse_root(own[np.ix_(goes, goes)])
     if root is not None:  # otherwise they are left out as they are, which is not much worse
-        pull = root @ pull[goes]
-        dual.values[:, :n] -= (coef[:, candidates[goes]] @ root.T) @ pull
-        _subtract_square(covariance, pull)
-    goes = np.sort(candidates[goes])
-    root = _inverse_root(inverse[np.ix_(goes, goes)])
+        pull = at.there(root) @ at.lines(pull, goes)
+        dual.values[:, :n] -= at.here(at.there(coef[:, candidates[goes]] @ root.T) @ pull)
+        at.subtract_square(covariance, n, pull)
+    order = np.sort(goes)  # as the candidates are
+    goes, lines = candidates[order], at.lines(lines, order)
+    root = inverse_root(at.here(at.lines(lines.T, goes)))
     if root is not None:
-        _subtract_square(inverse, root @ inverse[goes])
+        at.subtract_square(inverse, n, at.there(root) @ lines)
     _close_ranks(machine, goes)
     budget.replaced[0] += n_goes
     if root is None:
@@ -378,9 +357,9 @@ def _close_ranks(machine: "Machine", goes: np.ndarray) -> None:
     stay = np.flatnonzero(stays)
     n_left = len(stay)
     free, last = goes[goes < n_left], stay[stay >= n_left]
+    at = algebra_of(state.budget.gram)
     for square in (state.budget.gram, state.budget.inverse, state.update.covariance):
-        square[free, :n] = square[last, :n]
-        square[:n, free] = square[:n, last]
+        at.move(at.there(square), n, free, last)
     state.update.values[:, free] = state.update.values[:, last]
     # The slots at the end, too, are written as they are: rows that are being learned stand there
     # next, and only what is written in this way can be undone.
@@ -440,22 +419,23 @@ def change_kernel(machine: "Machine", gram: np.ndarray) -> None:
     """
     n, c = machine.n_points, machine.model.regularization
     budget, dual = machine.state.budget, machine.state.update
-    before = budget.inverse[:n, :n].copy()
+    before = np.array(budget.inverse[:n, :n])
     budget.gram[:n, :n] = gram
     refresh(machine)
-    root = _root_of(dual.covariance[:n, :n])
-    exchange = c * (budget.inverse[:n, :n] - before)
+    root = _root_of(np.asarray(dual.covariance[:n, :n]))
+    exchange = c * (np.asarray(budget.inverse[:n, :n]) - before)
     change = root.T @ exchange @ root
     change = 0.5 * (change + change.T) + np.eye(n)
-    half, is_sound = _inverse_root(change), True
+    half, is_sound = inverse_root(change), True
     if half is None or np.vdot(half, half) > 1.0 / _SMALLEST_PART:  # an eigenvalue may be small
         values, vectors = np.linalg.eigh(change)
         is_sound = values[0] > _SMALLEST_PART
         half = vectors.T / np.sqrt(np.maximum(values, _SMALLEST_PART))[:, None]
     root = root @ half.T
-    dual.covariance[:n, :n] = root @ root.T
+    covariance = root @ root.T
+    dual.covariance[:n, :n] = covariance
     if is_sound:
-        dual.values[:, :n] -= dual.values[:, :n] @ exchange @ dual.covariance[:n, :n]
+        dual.values[:, :n] -= dual.values[:, :n] @ exchange @ covariance
     machine.changes().mark_all()
     settle(machine)
 
@@ -469,17 +449,19 @@ def _root_of(matrix: np.ndarray) -> np.ndarray:
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-def variances(machine: "Machine", k: np.ndarray, k_xx: np.ndarray) -> np.ndarray:
+def variances(machine: "Machine", k: Any, k_xx: np.ndarray) -> np.ndarray:
     """The variance of f at rows with the kernel values k.
 
     It is what the rows so far left open at the points, and what the points cannot express of the
     row, in units that only the errors so far can tell (`unit_of`).
     """
     n, dual, c = machine.n_points, machine.state.update, machine.model.regularization
-    a = k.T.astype(np.float64) @ machine.state.budget.inverse[:n, :n]
-    variance = np.einsum("ij,ij->i", a @ dual.covariance[:n, :n], a)
+    at = algebra_of(dual.covariance)
+    k_xz = at.there(k).T
+    a = k_xz @ at.there(machine.state.budget.inverse)[:n, :n]
+    variance = at.here(at.line_products(a @ at.there(dual.covariance)[:n, :n], a))
     if c > 0.0:
-        variance += np.maximum(k_xx - np.einsum("ij,ji->i", a, k), 0.0) / c
+        variance += np.maximum(k_xx - at.here(at.line_products(a, k_xz)), 0.0) / c
     return unit_of(machine) * np.maximum(variance, 0.0)
 
 

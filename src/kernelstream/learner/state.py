@@ -13,6 +13,7 @@ import numpy as np
 from kernelstream.compiled import helper
 from kernelstream.expansion import SMALLEST_SCALE
 from kernelstream.parts import Field
+from kernelstream.stores import DeviceMatrix
 
 __all__ = [
     "Drift",
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 _LEVEL_WINDOW = 50  # rows over which the mean of log eta is taken
+
+NewMatrix = Callable[[tuple[int, int], Any], Any]  # as np.zeros
 
 
 class State(NamedTuple):
@@ -74,7 +77,7 @@ def note_drift(drift, eta, n_seen):
 
 def mapped(function: Callable[..., Any], record: Any, *others: Any) -> Any:
     """A record of the same shape, whose fields or arrays are what `function` makes of them."""
-    if isinstance(record, Field | np.ndarray):
+    if isinstance(record, Field | np.ndarray | DeviceMatrix):
         return function(record, *others)
     if not isinstance(record, tuple):
         return record  # of an option that is a type and no more
@@ -84,7 +87,7 @@ def mapped(function: Callable[..., Any], record: Any, *others: Any) -> Any:
 
 def arrays(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Every array (or field) with its name, such as ("margin.epsilon", array([1.]))."""
-    if isinstance(record, Field | np.ndarray):
+    if isinstance(record, Field | np.ndarray | DeviceMatrix):
         yield name, record
     elif isinstance(record, tuple):
         for own, value in zip(record._fields, record, strict=True):  # type: ignore[attr-defined]
@@ -99,11 +102,11 @@ def _shape(field: Field, sizes: dict[str, int]) -> tuple[int, ...]:
     return tuple(sizes[axis] for axis in field.axes) or (1,)
 
 
-def new_arrays(declared: Any, sizes: dict[str, int]) -> Any:
+def new_arrays(declared: Any, sizes: dict[str, int], zeros: NewMatrix = np.zeros) -> Any:
     """A record of arrays in which nothing has been written, from its declaration.
 
     Those that do not span points lie one after the other in memory that they share, so that all of
-    them can be copied at once (`memory_of`).
+    them can be copied at once (`memory_of`). `zeros` makes matrices that live where the points do.
     """
     shared: dict[Any, np.ndarray] = {}
     shapes = [(field, _shape(field, sizes)) for _, field in fields(declared)]
@@ -113,8 +116,11 @@ def new_arrays(declared: Any, sizes: dict[str, int]) -> Any:
         shared[dtype] = np.zeros(sum(map(math.prod, own)), kind)
     taken = dict.fromkeys(shared, 0)
 
-    def new(field: Field) -> np.ndarray:
-        shape, memory = _shape(field, sizes), shared[field.dtype]
+    def new(field: Field) -> Any:
+        shape: Any = _shape(field, sizes)
+        memory = shared[field.dtype]
+        if field.beside_points:
+            return zeros(shape, memory.dtype)
         if _shares(field):
             start = taken[field.dtype]
             taken[field.dtype] += math.prod(shape)
@@ -137,9 +143,9 @@ def memory_of(array: np.ndarray) -> np.ndarray:
     return array.base if isinstance(array.base, np.ndarray) else array
 
 
-def allocate(declared: State, sizes: dict[str, int]) -> State:
+def allocate(declared: State, sizes: dict[str, int], zeros: NewMatrix = np.zeros) -> State:
     """A fresh state from the parts' declarations and the sizes of the model."""
-    state = new_arrays(declared, sizes)
+    state = new_arrays(declared, sizes, zeros)
     state.expansion.scale[:2] = 1.0  # alpha = a, beta = b
     return state
 
@@ -154,6 +160,7 @@ def check_entries(record: Any, declared: Any, sizes: dict[str, int]) -> None:
     sizes = {"points_and_one": sizes["points"] + 1, **sizes}
     for (name, array), (_, field) in zip(arrays(record), fields(declared), strict=True):
         if array.dtype.kind == "f":
+            array = np.asarray(array)
             sound = (np.abs(array) <= np.float64(field.largest)) & (array >= field.least)
         else:
             limit = np.inf if field.below is None else max(sizes[field.below], 1)
@@ -173,9 +180,11 @@ def check_values(state: State, declared: State, sizes: dict[str, int]) -> None:
         raise ValueError("a scale makes no sense")
 
 
-def resize(state: State, declared: State, sizes: dict[str, int]) -> State:
+def resize(
+    state: State, declared: State, sizes: dict[str, int], zeros: NewMatrix = np.zeros
+) -> State:
     """The same state with more outputs or points, or with fewer of those that hold nothing."""
-    resized = allocate(declared, sizes)
+    resized = allocate(declared, sizes, zeros)
     for (_, old), (_, new) in zip(arrays(state), arrays(resized), strict=True):
         common = tuple(slice(min(n, m)) for n, m in zip(old.shape, new.shape, strict=True))
         new[common] = old[common]
@@ -220,7 +229,7 @@ def only_nonzeros(
 
 def snapshot(state: State) -> State:
     """A copy of every array."""
-    return mapped(np.copy, state)
+    return mapped(lambda array: array.copy(), state)
 
 
 def copy_into(state: State, saved: State) -> None:

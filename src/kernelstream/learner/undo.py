@@ -58,10 +58,12 @@ class Undo:
             for old, new, _ in self._pairs:
                 old[...] = new
             return
-        found: dict[int, tuple[np.ndarray, np.ndarray, list[tuple[slice, ...]]]] = {}
+        found: dict[int, tuple[Any, Any, list[tuple[slice, ...]]]] = {}
         for (_, array), (_, field) in zip(arrays(state), fields(declared), strict=True):
             places = [(slice(None),) * i for i, axis in enumerate(field.axes) if axis == "points"]
             memory = array if places else memory_of(array)
+            if field.beside_points:
+                places = []  # it changes as a whole
             if id(memory) not in found:
                 found[id(memory)] = memory.copy(), memory, places
         self._pairs = list(found.values())

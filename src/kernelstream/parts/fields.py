@@ -26,7 +26,8 @@ class Field(NamedTuple):
     without axes holds one number. `fill` is the value of entries that nothing has written yet.
     `below` names the size that integers stay below; `least` and `largest` are what other numbers
     stay within; a file must respect them. `later`: the first files did not have the array, and
-    their models are as if nothing had been written into it.
+    their models are as if nothing had been written into it. `beside_points`: it may live where the
+    points do, on a device, since no loop of compiled code has to read it.
 
     Examples
     --------
@@ -42,3 +43,4 @@ class Field(NamedTuple):
     least: float = -math.inf
     largest: float = LARGEST_NUMBER
     later: bool = False
+    beside_points: bool = False

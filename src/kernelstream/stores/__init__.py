@@ -16,7 +16,7 @@ from kernelstream.stores.base import (
     write_row,
 )
 from kernelstream.stores.dense import DenseStore
-from kernelstream.stores.device import DeviceRows, DeviceStore, StoresOn, rows_on
+from kernelstream.stores.device import DeviceMatrix, DeviceRows, DeviceStore, StoresOn, rows_on
 from kernelstream.stores.devices import Device, as_device
 from kernelstream.stores.folded import FoldedStore, SparseFoldedStore
 from kernelstream.stores.forest import ForestStore, SparseForestStore
@@ -28,6 +28,7 @@ __all__ = [
     "STAGED_ROWS",
     "DenseStore",
     "Device",
+    "DeviceMatrix",
     "DeviceRows",
     "DeviceStore",
     "FoldedStore",

@@ -116,6 +116,10 @@ class Store(Protocol):
         """Take back what was written since `begin`."""
         ...
 
+    def zeros(self, shape: tuple[int, int], dtype: Any) -> Any:
+        """A new matrix over pairs of points, where such matrices are best multiplied."""
+        ...
+
     def grow(self, n_slots: int) -> None:
         """Make room for more points."""
         ...
@@ -166,6 +170,11 @@ class OnHost:
     def points_in_memory(self) -> tuple[np.ndarray, np.ndarray] | None:
         """The slots and their row cache, where points are dense rows in memory."""
         return None
+
+    @staticmethod
+    def zeros(shape: tuple[int, int], dtype: Any) -> np.ndarray:
+        """A new matrix over pairs of points."""
+        return np.zeros(shape, dtype)
 
 
 class Slots(OnHost):

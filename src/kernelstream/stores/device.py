@@ -26,6 +26,8 @@ __all__ = ["DeviceMatrix", "DeviceRows", "DeviceStore", "StoresOn", "rows_on"]
 _TILE = 512
 _STRETCH = 1024  # rows whose kernel values are made at once,
 _NUMBERS = 2**27  # but not more values than this
+# Points from which on matrices over pairs of them are better on the device; measured: docs/gpu.md.
+_MANY_PAIRS = 512
 
 
 class Block:
@@ -106,27 +108,53 @@ def rows_on(device: Any, X: Any) -> DeviceRows:
 
 
 class DeviceMatrix:
-    """A matrix on a device. Products with NumPy's arrays are made there and come to the host."""
+    """A matrix on a device. Products with NumPy's arrays are made there and come to the host.
 
-    def __init__(self, library: Library, array: Any, dtype: np.dtype):
-        self._library, self._array, self.dtype = library, array, dtype
+    Slices of it are read and written as those of an array of NumPy, from one to the other, too.
+    """
+
+    ndim = 2
+
+    def __init__(self, library: Library, array: Any, dtype: Any):
+        self.library, self.array, self.dtype = library, array, np.dtype(dtype)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Lines and columns."""
-        return tuple(self._array.shape)
+        return tuple(self.array.shape)
 
     @property
     def T(self) -> "DeviceMatrix":  # noqa: N802 (as NumPy calls it)
         """The transposed matrix."""
-        return DeviceMatrix(self._library, self._array.T, self.dtype)
+        return DeviceMatrix(self.library, self.array.T, self.dtype)
+
+    def copy(self) -> "DeviceMatrix":
+        """The same numbers in memory of their own."""
+        return DeviceMatrix(self.library, self.library.copy(self.array), self.dtype)
+
+    def __getitem__(self, key: Any) -> "DeviceMatrix":
+        return DeviceMatrix(self.library, self.array[key], self.dtype)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        there = value.array if isinstance(value, DeviceMatrix) else value
+        self.array[key] = self.library.to_device(there, self.dtype)
 
     def __matmul__(self, other: np.ndarray) -> np.ndarray:
-        product = self._array @ self._library.to_device(other, self.dtype)
-        return self._library.to_host(product)
+        product = self.array @ self.library.to_device(other, self.dtype)
+        return self.library.to_host(product)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self._library.to_host(self._array).astype(dtype or self.dtype, copy=False)
+        return self.library.to_host(self.array).astype(dtype or self.dtype, copy=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _matrix_on, (self.library, np.asarray(self))
+
+
+def _matrix_on(library: Library, matrix: np.ndarray) -> DeviceMatrix:
+    """A matrix of the host as one on a device, with memory of its own."""
+    return DeviceMatrix(
+        library, library.copy(library.to_device(matrix, matrix.dtype)), matrix.dtype
+    )
 
 
 class Ahead(NamedTuple):
@@ -154,6 +182,16 @@ class StoresOn(NamedTuple):
         """How much memory points of this size take on the device, and their row cache here."""
         return (n_slots + _STRETCH) * (n_features + 2) * dtype.itemsize
 
+    def zeros(self, shape: tuple[int, int], dtype: Any) -> Any:
+        """A matrix over pairs of points: on the device, where there may be many."""
+        return _zeros(self.device.open(), shape, dtype)
+
+
+def _zeros(library: Library, shape: tuple[int, int], dtype: Any) -> Any:
+    if shape[0] < _MANY_PAIRS or not library.has_float64:
+        return np.zeros(shape, dtype)
+    return DeviceMatrix(library, library.zeros(shape, np.dtype(dtype)), dtype)
+
 
 class DeviceStore:
     """Slots whose rows are on a device. Rows are written here and nowhere else."""
@@ -175,6 +213,10 @@ class DeviceStore:
 
     def points_in_memory(self) -> None:
         """None: points are on the device."""
+
+    def zeros(self, shape: tuple[int, int], dtype: Any) -> Any:
+        """A matrix over pairs of points: on the device, where there may be many."""
+        return _zeros(self.library, shape, dtype)
 
     def _open(self, library: Library) -> None:
         self.library = library
@@ -349,8 +391,10 @@ class DeviceStore:
     ) -> None:
         """Put those rows of a tile that came into their slots."""
         # of rows that took the same slot one after the other, the last is there
-        slots, last = np.unique(slots[came][::-1], return_index=True)
-        came = came[::-1][last]
+        newest = np.full(len(self.row_cache), -1)
+        newest[slots[came]] = came
+        slots = np.flatnonzero(newest >= 0)
+        came = newest[slots]
         library, block, line = self.library, ahead.block, ahead.first + rows.start - ahead.start
         places = library.places(np.stack([slots, came + rows.start, came + line]))
         self._put(
