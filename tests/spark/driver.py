@@ -15,11 +15,11 @@ QUIET = {"spark__ui__enabled": "false", "spark__ui__showConsoleProgress": "false
          "spark__sql__shuffle__partitions": 2, "spark__log__level": "ERROR"}  # fmt: skip
 
 
-def learn_files(spark, folder, name="query", **more):
+def learn_files(spark, folder, name="query", params=PARAMS, **more):
     """Learn all files that are there, and stop."""
     stream = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
     said = kspark.learn_stream(
-        stream.parquet(str(Path(folder, "in"))), **{**COLUMNS, **PARAMS, "blocks": 3, **more}
+        stream.parquet(str(Path(folder, "in"))), **{**COLUMNS, **params, "blocks": 3, **more}
     )
     query = (
         said.writeStream.format("parquet")

@@ -1,11 +1,17 @@
 """Spark's models and predictions are those of a fleet in one process, bit for bit."""
 
+import json
+import runpy
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import kernelstream as ks
 
 kspark = pytest.importorskip("kernelstream.spark", exc_type=ImportError)
+
+from pyspark.sql import functions as fn  # noqa: E402
 
 from kernelstream.spark.job import BLOCK, ORDER, TIE, Columns  # noqa: E402
 
@@ -109,6 +115,102 @@ def test_streams_that_stop_and_go_on(spark, tmp_path):
     fleet, _ = in_one_process(frame)
     assert contents(found) == contents(fleet)
     assert found.n_rows_ == 150
+
+
+def test_other_columns_than_those_of_the_checkpoint_are_refused(spark, tmp_path):
+    (tmp_path / "in").mkdir()
+    table(20).to_parquet(tmp_path / "in" / "0.parquet")
+    learn_files(spark, tmp_path)
+    table(20, first=20).to_parquet(tmp_path / "in" / "1.parquet")
+    with pytest.raises(Exception, match="was learned with the columns"):
+        learn_files(spark, tmp_path, features=["b", "a"])
+
+
+def test_a_stream_of_the_rate_source(spark, tmp_path):
+    """Rows by the clock: whatever batches there were, each row is learned once and in order."""
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 40).load()
+    a, b = (fn.col("value") % 7) / 8, (fn.col("value") % 5) / 4  # exact in JVM and NumPy
+    rows = source.select(
+        fn.concat(fn.lit("s"), (fn.col("value") % 3).cast("string")).alias("sensor"),
+        a.alias("a"), b.alias("b"), (a - b / 2).alias("y"), fn.col("value").alias("time"),
+    )  # fmt: skip
+    said = kspark.learn_stream(rows, **COLUMNS, **PARAMS, blocks=2)
+    writer = said.writeStream.format("parquet").option("path", str(tmp_path / "out"))
+    query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+    while query.lastProgress is None or query.lastProgress["batchId"] < 2:
+        assert query.exception() is None
+        query.awaitTermination(0.2)
+    query.stop()
+    found = spark.read.parquet(str(tmp_path / "out")).toPandas().sort_values("time")
+    assert len(found) >= 80
+    time = np.arange(len(found))
+    assert found["time"].tolist() == time.tolist()
+    frame = found.assign(a=time % 7 / 8, b=time % 5 / 4, y=time % 7 / 8 - time % 5 / 8)
+    assert found["sensor"].tolist() == [f"s{i % 3}" for i in time]
+    _, predictions = in_one_process(frame)
+    assert np.array_equal(found["prediction"].to_numpy(), predictions)
+    models = kspark.to_fleet(kspark.checkpoint_models(spark, tmp_path / "checkpoint"))
+    fleet, _ = in_one_process(frame[: models.n_rows_])  # a batch may have been on its way
+    assert models.n_rows_ >= 80
+    assert contents(models) == contents(fleet)
+
+
+def test_messages_of_kafka(spark, tmp_path):
+    """The example, from what Kafka's source gives; a broker is not needed for that."""
+    path = Path(__file__).parents[2] / "examples" / "spark_kafka.py"
+    example = runpy.run_path(str(path))
+    frame = table(40)
+    values = [
+        json.dumps({"sensor": s, "a": a, "b": b, "y": y})
+        for s, a, b, y in frame[["sensor", "a", "b", "y"]].itertuples(index=False)
+    ]
+    values[7], values[9] = "no JSON", '{"sensor": "s1", "a": 1.0}'
+    rows = [
+        (bytearray(b"key"), bytearray(value.encode()), "readings", 0, i, None, 0)
+        for i, value in enumerate(values)
+    ]
+    schema = (
+        "key binary, value binary, topic string, partition int, offset long, "
+        "timestamp timestamp, timestampType int"
+    )
+    spark.createDataFrame(rows, schema).write.parquet(str(tmp_path / "topic"))
+    messages = spark.readStream.schema(schema).parquet(str(tmp_path / "topic"))
+    query = example["start"](
+        example["learn"](example["readings"](messages)), tmp_path, availableNow=True
+    )
+    query.awaitTermination()
+    said = spark.read.parquet(str(tmp_path / "predictions")).toPandas().sort_values("offset")
+    assert said["offset"].tolist() == list(range(40))
+    assert said["offset"][said["prediction"].isna()].tolist() == [7, 9]
+    fleet = ks.KeyedFleet("svmd", "regressor", budget=32)
+    kept = frame.drop(index=[7, 9])
+    wanted, _ = fleet.prequential(
+        kept["sensor"].tolist(), kept[["a", "b"]].to_numpy(), kept["y"].to_numpy()
+    )
+    assert np.array_equal(said["prediction"].dropna().to_numpy(), wanted)
+    found = kspark.to_fleet(kspark.checkpoint_models(spark, tmp_path / "checkpoint"))
+    assert (found.n_rows_, found.n_skipped_) == (38, 2)
+
+
+def test_a_committee_for_every_key(spark, tmp_path):
+    """Models that are no records: to 1e-9 those of one process, also from a checkpoint."""
+    committee = ks.Committee({"one": "svmd", "two": "norma"}, "regressor")
+    frame = table(60)
+    (tmp_path / "in").mkdir()
+    for i in (0, 1):
+        shuffled(frame[30 * i : 30 * i + 30]).to_parquet(tmp_path / "in" / f"{i}.parquet")
+        learn_files(spark, tmp_path, params={"preset": committee})
+    models = kspark.checkpoint_models(spark, tmp_path / "query-checkpoint")
+    fleet = ks.KeyedFleet(committee, "regressor")
+    wanted, _ = fleet.prequential(
+        frame["sensor"].tolist(), frame[["a", "b"]].to_numpy(), frame["y"].to_numpy()
+    )
+    said = spark.read.parquet(str(tmp_path / "query-out")).toPandas().sort_values("time")
+    np.testing.assert_allclose(said["prediction"], wanted, rtol=1e-9, atol=1e-12)
+    found = kspark.to_fleet(kspark.reshard(models, 2))
+    assert sorted(found) == sorted(fleet)
+    for key in fleet:
+        assert found.model(key).weights_ == pytest.approx(fleet.model(key).weights_, rel=1e-9)
 
 
 def test_one_model_by_a_tree_of_averages(spark):

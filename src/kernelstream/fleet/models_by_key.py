@@ -372,9 +372,11 @@ class ModelsByKey:
         kinds = {
             None if fleet.fleet_ is None else kind_of(fleet.fleet_) for fleet in (self, other)
         } - {None}
-        if (self.preset, self.task, repr(self.prototype)) != (
-            other.preset, other.task, repr(other.prototype)
-        ) or len(kinds) > 1:  # fmt: skip
+        # estimators are alike where they are written alike
+        mine, theirs = (
+            (repr(fleet.preset), fleet.task, repr(fleet.prototype)) for fleet in (self, other)
+        )
+        if mine != theirs or len(kinds) > 1:
             raise ValueError(f"{other!r} is not of the kind of {self!r}.")
         both = next((key for key in other if key in self), None)
         if both is not None:

@@ -270,7 +270,7 @@ def read_cell(content: bytes) -> tuple[KeyedFleet, Columns, int]:
         return fleet, Columns.from_json(said["columns"]), int(said["blocks"])
 
 
-def new_job(columns: Columns, blocks: Any, preset: str, task: str | None, **params: Any) -> Job:
+def new_job(columns: Columns, blocks: Any, preset: Any, task: str | None, **params: Any) -> Job:
     """A job from what a user asks for; `params` are those of `KeyedFleet`."""
     blocks = integer_at_least("blocks", blocks, 1)
     if task is None:

@@ -36,7 +36,7 @@ _PACKED_AT_ONCE = 100_000  # rows
 
 def learn_stream(
     df: DataFrame, *, key: Any, features: Any, target: str | None = None, order: str,
-    preset: str = "svmd", task: str | None = None, blocks: int = 64, output: str = "predictions",
+    preset: Any = "svmd", task: str | None = None, blocks: int = 64, output: str = "predictions",
     models: DataFrame | None = None, **params: Any,
 ) -> DataFrame:  # fmt: skip
     """Learn a model for every key of a stream, and predict each row before it is learned.

@@ -28,7 +28,7 @@ __all__ = ["fit_average", "fit_keys", "predict"]
 
 def fit_keys(
     df: DataFrame, *, key: Any, features: Any, target: str | None = None, order: str,
-    preset: str = "svmd", task: str | None = None, blocks: int = 64,
+    preset: Any = "svmd", task: str | None = None, blocks: int = 64,
     models: DataFrame | None = None, **params: Any,
 ) -> DataFrame:  # fmt: skip
     """A model for every key of a table, each bit for bit that of a `KeyedFleet`.
@@ -45,8 +45,9 @@ def fit_keys(
     order : str
         The rows of a key are learned in the order of this column: a shuffle keeps none. Nulls come
         first, and equal values in the order of a hash of their rows.
-    preset : str, default="svmd"
-        One of ``kernelstream.presets.names()``.
+    preset : str or estimator, default="svmd"
+        One of ``kernelstream.presets.names()``; or an estimator, such as ``AutoRegressor()``, which
+        takes more memory and time and agrees with one process to 1e-9.
     task : {"classifier", "regressor", "novelty"}, default=None
         None: "novelty" without a target, "classifier" with ``classes``, otherwise "regressor".
     blocks : int, default=64
