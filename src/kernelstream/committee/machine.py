@@ -14,6 +14,7 @@ from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import copy_into, snapshot
+from kernelstream.threads import one_thread
 
 __all__ = ["CommitteeMachine"]
 
@@ -149,7 +150,11 @@ class CommitteeMachine(Learner):
         """What `work` gives for each member, on several threads where that was asked for."""
         if self.n_threads == 1 or len(self.members) == 1:
             return [work(member) for member in self.members]
-        with ThreadPoolExecutor(min(self.n_threads, len(self.members))) as pool:
+        n_threads = min(self.n_threads, len(self.members))
+        with (
+            one_thread,
+            ThreadPoolExecutor(n_threads) as pool,
+        ):  # threads of BLAS would be in the way
             return list(pool.map(work, self.members))
 
     def learn_row(self, X: Any, y: float) -> None:

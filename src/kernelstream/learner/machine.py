@@ -65,6 +65,7 @@ from kernelstream.learner.undo import Undo, new_changes
 from kernelstream.parts import Field
 from kernelstream.scalings import UNSCALED
 from kernelstream.stores import STAGED_ROWS, Store, Values, store_class
+from kernelstream.threads import threads_for
 
 __all__ = [
     "READOUTS", "Machine", "Model", "Parts", "corrects_norms", "first_slots", "refuse_beyond",
@@ -314,6 +315,13 @@ class Machine(Learner):
         list of Trail
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
+        with self._threads(min(X.shape[0], tile_rows or self._tile_rows())):
+            return self._learn(X, y, weight, new_outputs, keep_scores, tile_rows)
+
+    def _learn(
+        self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int],
+        keep_scores: bool, tile_rows: int | None,
+    ) -> list[Trail]:  # fmt: skip
         ends, start, trails = [*new_outputs, X.shape[0]], 0, []
         loop = LOOPS[self.parts.loop]
         for piece, end in enumerate(ends):
@@ -437,6 +445,12 @@ class Machine(Learner):
         # With many outputs the scores of a tile should still fit into the processor's cache.
         rows = TILE_ROWS.get(self.parts.loop) or self.store.tile_rows(self.n_points)
         return max(32, min(rows, _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
+
+    def _threads(self, n_rows: int) -> Any:
+        """A context with as many threads of BLAS as the products of so many rows are worth."""
+        n = self.n_points
+        n_terms = max(self.n_features, self.n_outputs, n * self.parts.update.is_second_order)
+        return threads_for(n_rows, n + n_rows, n_terms)
 
     # --- for the loops ---------------------------------------------------------------------------
 
@@ -568,9 +582,10 @@ class Machine(Learner):
         x, read = self.store.row_cache_of(X), READOUTS[readout]
         refuse_large(self.kernel, self.dtype, X, x)
         expansion, b = self.state.expansion, self.state.intercept.b
-        for start in range(0, X.shape[0], _PREDICT_ROWS):
-            rows = slice(start, start + _PREDICT_ROWS)
-            result[rows] = read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
+        with self._threads(min(X.shape[0], _PREDICT_ROWS)):
+            for start in range(0, X.shape[0], _PREDICT_ROWS):
+                rows = slice(start, start + _PREDICT_ROWS)
+                result[rows] = read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
         return unscaled_scores(self, result)
 
     def variances(self, X: Any) -> np.ndarray:
