@@ -152,3 +152,34 @@ def test_internal_links_lead_somewhere(page):
             target = ROOT / "docs/gallery/GALLERY_HEADER.rst"
         assert target.exists(), f"{page.name} links to {link}, which is not there."
         assert not anchor or anchor in anchors(target), f"{page.name}: no heading for {link}."
+
+
+# What newcomers ask, and words of the page that answers.
+QUESTIONS = {
+    "My columns have different units.": ("unscaled.md", 'scaling="running"'),
+    "My table has categories and gaps.": ("tables.md", 'missing="mean"'),
+    "Which learner, and which gamma?": ("choosing.md", "AutoClassifier"),
+    "How likely is a label, and when do I raise an alarm?": ("probabilities.md", "predict_proba"),
+    "One class is very rare.": ("rare_classes.md", 'class_weight="balanced"'),
+    "Labels come weeks later.": ("late_labels.md", "learn_labels"),
+    "Has the stream changed?": ("drift.md", "result.events"),
+    "I need a model per customer.": ("keyed.md", "KeyedFleet"),
+    "My rows are texts.": ("text.md", "HashingVectorizer"),
+    "My rows are frames of a video.": ("video.md", "BackgroundSubtractor"),
+    "I have a GPU.": ("gpu.md", 'device="cuda"'),
+    "One machine is not enough.": ("scale.md", "learn_stream"),
+    "Other programs ask over HTTP.": ("service.md", "kernelstream serve"),
+    "The program may crash.": ("production.md", "Checkpointer"),
+    "I use scikit-learn's pipelines.": ("pipelines.md", "make_pipeline"),
+    "I use River's pipelines.": ("pipelines.md", "kernelstream.river"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_answer_is_two_clicks_from_the_front_page(question):
+    page, words = QUESTIONS[question]
+    assert words in (ROOT / "docs" / page).read_text()
+    first = {link.partition("#")[0] for link in links(ROOT / "docs/index.md")}
+    listed_by_question = {link.partition("#")[0] for link in links(ROOT / "docs/how_to.md")}
+    assert "how_to.md" in first
+    assert page in listed_by_question
