@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 KERNELSTREAM = Path(sys.executable).with_name("kernelstream")
 
 
@@ -49,28 +47,6 @@ def test_warnings_are_one_line_and_remarks_are_for_terminals():
         main()"""
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stderr == "kernelstream: take care\n"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "README.md",
-        "CONTRIBUTING.md",
-        "docs/labels.md",
-        "docs/production.md",
-        "docs/dictionary.md",
-        "docs/datasets.md",
-        "docs/learners.md",
-        "docs/tables.md",
-    ],
-)
-def test_python_in_the_documents_runs(name, tmp_path, monkeypatch, own_registry):
-    """Every ```python block of the document, one after the other."""
-    text = (Path(__file__).parents[2] / name).read_text()
-    blocks = [part.split("```")[0] for part in text.split("```python\n")[1:]]
-    assert blocks
-    monkeypatch.chdir(tmp_path)
-    exec("\n".join(blocks), {"__name__": "document"})
 
 
 def test_parts_lists_the_registry_and_the_page_is_current():
