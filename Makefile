@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The supported versions of Python that are here and start, the lowest first.
+PYTHONS := $(foreach v,3.11 3.12 3.13 3.14,$(shell python$(v) --version >/dev/null 2>&1 && echo python$(v)))
 
-.PHONY: demo test spark nightly check format bench docs dist clean
+.PHONY: demo test lowest spark nightly check format bench docs dist clean
 
 # The environment is made anew when pyproject.toml changes.
 $(VENV)/.ready: pyproject.toml
@@ -18,6 +20,19 @@ demo: $(VENV)/.ready  ## SVMD against NORMA on a drifting digit stream: a table 
 test: $(VENV)/.ready  ## the whole test suite
 	$(BIN)/pytest --numprocesses auto
 
+# uv takes the lowest version that pyproject.toml allows of everything that it names. Packages as old
+# as these warn of their own use of others, so that warnings are no errors here.
+LOWEST := build/lowest/bin
+TESTED_ON_LOWEST := tests/estimators/test_bad_input.py tests/estimators/test_tables.py \
+	tests/estimators/test_sparse.py tests/losses tests/serve/test_http.py tests/test_datasets.py \
+	tests/test_kernels.py tests/test_label_kernels.py tests/test_persistence.py
+
+lowest: $(VENV)/.ready  ## a selection of the tests with the oldest supported versions of all packages
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv venv --quiet --clear --python $(firstword $(PYTHONS) $(PYTHON)) build/lowest
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct --editable '.[test]'
+	$(LOWEST)/pytest --override-ini filterwarnings=default --disable-warnings $(TESTED_ON_LOWEST)
+
 spark: $(VENV)/.ready  ## the tests of Spark, which installs PySpark and needs Java
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev,spark]'
 	$(BIN)/pytest tests/spark src/kernelstream/spark
@@ -26,11 +41,17 @@ nightly: $(VENV)/.ready  ## proofs that take long: many kills, changed files, lo
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[nightly]'
 	$(BIN)/pytest -m nightly
 
-check: $(VENV)/.ready  ## format, lint, types, import rules
+# Pages are in British English with -ize. What stands in code or in a link is left alone.
+HOUSE_SPELLING = --dictionary docs/spelling.txt --ignore-multiline-regex '```.*?```' \
+	--ignore-regex '`[^`]*`|\]\([^)]*\)' $(wildcard *.md docs/*.md docs/*/*.md .github/*/*.md)
+
+check: $(VENV)/.ready  ## format, lint, types, import rules, spelling
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/codespell
+	$(BIN)/codespell $(HOUSE_SPELLING)
 
 format: $(VENV)/.ready
 	$(BIN)/ruff format .
@@ -50,14 +71,17 @@ docs: $(VENV)/.docs-ready  ## the documentation with its gallery, in site/; a wa
 	@echo "open site/index.html"
 
 # The wheel must bring all that it needs: the smoke test runs outside this folder.
-dist: $(VENV)/.ready  ## the source archive and the wheel, installed and tried in a clean environment
+dist: $(VENV)/.ready  ## the source archive and the wheel, tried in a clean environment of every Python
 	rm -rf dist build/clean
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade build
 	$(BIN)/python -m build --outdir dist .
-	$(PYTHON) -m venv build/clean
-	build/clean/bin/pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[cli]"
-	cp tests/smoke.py build/smoke.py
-	cd build && clean/bin/python -I smoke.py && clean/bin/kernelstream --version
+	mkdir -p build/clean && cp tests/smoke.py build/clean/smoke.py
+	set -e; for python in $(or $(PYTHONS),$(PYTHON)); do \
+		$$python -m venv build/clean/$$python; \
+		build/clean/$$python/bin/pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[cli]"; \
+		(cd build/clean && $$python/bin/python --version && $$python/bin/python -I smoke.py && \
+			$$python/bin/kernelstream --version); \
+	done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -586,7 +586,7 @@ def _mix_novelty(state, n_highest, nu, rate, scores, weight, learns, trust, lowe
 
 @part("mixing", "highest")
 class HighestMean(Mixing):
-    """The members' scores, standardised by their own running statistics; the mean of the highest.
+    """The members' scores, standardized by their own running statistics; the mean of the highest.
 
     The highest are those that say most clearly that a row is new.
 

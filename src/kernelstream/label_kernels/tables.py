@@ -151,7 +151,8 @@ class LabelGraph(_TableStructure):
         for first, second, length in self.edges:
             pair = (min(position[first], position[second]), max(position[first], position[second]))
             shortest[pair] = min(float(length), shortest.get(pair, np.inf))
-        rows, columns = np.array(list(shortest), dtype=int).reshape(-1, 2).T
+        # SciPy's searches of graphs took indices of 32 bits only, up to version 1.12.
+        rows, columns = np.array(list(shortest), dtype=np.int32).reshape(-1, 2).T
         return sparse.csr_array((np.array(list(shortest.values())), (rows, columns)), (n, n))
 
     def _make_rule(self) -> Any:
