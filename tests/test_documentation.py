@@ -1,8 +1,10 @@
 """The reference has every public name, and links lead somewhere."""
 
 import importlib
+import inspect
 import pkgutil
 import re
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 import kernelstream as ks
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob(".github/*/*.md")])
 # Importable, but promised to nobody: their names may change.
 INTERNAL = {
     "__main__", "arrays", "benchmark", "cli", "compiled", "drawing", "expansion", "experiments",
@@ -69,6 +71,57 @@ def test_the_reference_has_no_other_names_and_none_twice():
     assert set(entries) <= promised
     classes = [value for value in entries.values() if isinstance(value, type)]
     assert len(classes) == len(set(classes))
+
+
+def is_record(value):
+    """A named tuple or a data class: what functions answer with, which their examples show."""
+    return isinstance(value, type) and (hasattr(value, "_fields") or is_dataclass(value))
+
+
+def is_base(value, others):
+    """A protocol, or what other public classes are made of, whose examples are theirs."""
+    is_class = isinstance(value, type)
+    is_protocol = is_class and getattr(value, "_is_protocol", False)
+    return is_protocol or (is_class and any(value in other.__mro__[1:] for other in others))
+
+
+def documented():
+    """The functions and classes of the reference, plain, where they are compiled."""
+    entries = {name: getattr(value, "py_func", value) for name, value in listed().items()}
+    return {name: value for name, value in entries.items() if callable(value)}
+
+
+def test_every_public_name_says_what_its_parameters_are():
+    missing = {}
+    for (module, name), value in documented().items():
+        text = inspect.getdoc(value) or ""
+        if is_base(value, ()) or "Parameters are those of" in text:
+            continue
+        if isinstance(value, type) and "__init__" not in value.__dict__ and not is_record(value):
+            parameters = ()  # those of its base
+        else:
+            parameters = inspect.signature(value).parameters.values()
+        named = [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+        left = [parameter for parameter in named if not re.search(rf"\b{parameter}\b", text)]
+        if left or not text:
+            missing[f"{module}.{name}"] = left
+    assert not missing
+
+
+def test_every_public_name_has_an_example():
+    """Doctest runs them. Exceptions, bases and records have theirs where they are used."""
+    entries, given = documented(), listed()
+    classes = [value for value in entries.values() if isinstance(value, type)]
+    missing = [
+        f"{module}.{name}"
+        for (module, name), value in entries.items()
+        if ">>>" not in (inspect.getdoc(value) or "")
+        and not is_record(value)
+        and not is_base(value, classes)
+        and not (isinstance(value, type) and issubclass(value, Exception))
+        and not hasattr(given[module, name], "py_func")  # whose example would be compiled
+    ]
+    assert not missing
 
 
 def test_every_page_of_the_reference_is_in_its_table_of_contents():

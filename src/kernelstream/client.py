@@ -31,20 +31,41 @@ class ServiceError(Exception):
 
 
 class Predicted(NamedTuple):
-    """Predictions, and the ids under which the rows wait for targets, if they do."""
+    """Predictions, and the ids under which the rows wait for targets, if they do.
+
+    Attributes
+    ----------
+    predictions : list
+    ids : list of str or None
+        Under which the rows wait for targets.
+    """
 
     predictions: list[Any]
     ids: list[str] | None = None
 
 
 class Learned(NamedTuple):
-    """How many rows were accepted, and what else became of them."""
+    """How many rows were accepted, and what else became of them.
+
+    Attributes
+    ----------
+    accepted : int
+        How many rows.
+    repeated : int
+        How many had been learned before, by their ids.
+    skipped : list of dict
+        The number and the reason of each.
+    predictions : list
+        Of `step`, before each row was learned.
+    unknown : list of str
+        Ids of `labels` under which no row waits.
+    """
 
     accepted: int
-    repeated: int  # had been learned before, by their ids
-    skipped: list[dict[str, Any]]  # number and reason of each
-    predictions: list[Any]  # of `step`, before each row was learned
-    unknown: list[str]  # ids of `labels` under which no row waits
+    repeated: int
+    skipped: list[dict[str, Any]]
+    predictions: list[Any]
+    unknown: list[str]
 
 
 class Client:

@@ -41,6 +41,15 @@ class LossWatch(NamedTuple):
         half.
     wealth : tuple of float
         The wealth of each of the bets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.drift import LossWatch
+    >>> losses = np.r_[np.full(400, 0.1), np.full(200, 0.9)]
+    >>> watch, events = LossWatch().look(losses)
+    >>> bool(400 <= events[0] < 430)
+    True
     """
 
     n_rows: int = 0

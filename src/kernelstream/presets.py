@@ -240,17 +240,50 @@ _TASK_OF = {"classification": "classifier", "regression": "regressor", "novelty"
 
 
 def task_of(model: Any) -> str:
-    """The task of an estimator, as presets name it."""
+    """The task of an estimator, as presets name it.
+
+    Parameters
+    ----------
+    model : estimator
+
+    Examples
+    --------
+    >>> import kernelstream as ks
+    >>> ks.presets.task_of(ks.KernelRegressor())
+    'regressor'
+    """
     return _TASK_OF[model.task]
 
 
 def tasks(preset: str) -> tuple[str, ...]:
-    """The tasks of a preset, among "classifier", "regressor" and "novelty"."""
+    """The tasks of a preset, among "classifier", "regressor" and "novelty".
+
+    Parameters
+    ----------
+    preset : str
+
+    Examples
+    --------
+    >>> import kernelstream as ks
+    >>> ks.presets.tasks("sog-svr")
+    ('regressor',)
+    """
     return _PRESETS[one_of("preset", preset, names())].tasks
 
 
 def description(preset: str) -> str:
-    """A description of a preset in one line."""
+    """A description of a preset in one line.
+
+    Parameters
+    ----------
+    preset : str
+
+    Examples
+    --------
+    >>> import kernelstream as ks
+    >>> ks.presets.description("svmd")
+    'online SVM with stochastic meta-descent (JMLR 2006)'
+    """
     return _PRESETS[one_of("preset", preset, names())].description
 
 

@@ -445,8 +445,8 @@ class AutoDetector(_Detecting):
 class AutoClassifier(KernelClassifier):
     """Classification with nothing to tune, for River.
 
-    A committee of machines, mixed online (`kernelstream.AutoClassifier`). No scaler is needed in
-    front. Features may come later; they count as zero in all rows before.
+    A committee of machines, mixed online. Parameters are those of `kernelstream.AutoClassifier`. No
+    scaler is needed in front. Features may come later; they count as zero in all rows before.
 
     Examples
     --------
@@ -474,8 +474,9 @@ class AutoClassifier(KernelClassifier):
 class AutoRegressor(KernelRegressor):
     """Regression with nothing to tune, for River.
 
-    A committee of machines, mixed online (`kernelstream.AutoRegressor`). No scaler is needed in
-    front. The first row must have every feature: one that comes later is an error.
+    A committee of machines, mixed online. Parameters are those of `kernelstream.AutoRegressor`. No
+    scaler is needed in front. The first row must have every feature: one that comes later is an
+    error.
 
     Examples
     --------
@@ -505,6 +506,13 @@ _BY_TASK = {
 
 def make(preset: str, task: str, **params: Any) -> Any:
     """A learner for River by the name of its algorithm, as `kernelstream.make`.
+
+    Parameters
+    ----------
+    preset, task : str
+        As in `kernelstream.make`.
+    **params
+        Those of the learner.
 
     Examples
     --------

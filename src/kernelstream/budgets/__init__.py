@@ -49,7 +49,19 @@ discover(__name__, __path__)
 
 
 def as_budget(budget: Any) -> Any:
-    """A budget part from what a user may give: a size (the oldest point goes), a part, or None."""
+    """A budget part from what a user may give: a size (the oldest point goes), a part, or None.
+
+    Parameters
+    ----------
+    budget : int, budget part or None
+        None: every point stays.
+
+    Examples
+    --------
+    >>> from kernelstream.budgets import as_budget
+    >>> as_budget(128).size, as_budget(None).keeps_all
+    (128, True)
+    """
     if budget is None:
         return Unbounded()
     if isinstance(budget, Budget):

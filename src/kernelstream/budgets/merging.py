@@ -57,7 +57,21 @@ def best_share(kappa, goes2, stays2, product):
 
 @helper
 def first_share(goes2, stays2, product):
-    """The best share of two points that are close, as far as `best_share` looks for it."""
+    """The best share of two points that are close, as far as `best_share` looks for it.
+
+    Parameters
+    ----------
+    goes2, stays2 : float
+        Squared norms of the coefficients of the two points.
+    product : float
+        The inner product of the two.
+
+    Examples
+    --------
+    >>> from kernelstream.budgets import first_share
+    >>> first_share(1.0, 1.0, 1.0)  # two equal points meet in the middle
+    0.5
+    """
     total = goes2 + stays2 + 2.0 * product
     if total <= 0.0:
         return 0.0
@@ -69,6 +83,11 @@ def cost_of_merging(kappa, goes2, stays2, product):
     """What it costs to replace two points by one, at nearly the best place.
 
     The squared distance in the kernel's space, and the price of larger coefficients.
+
+    Parameters
+    ----------
+    kappa, goes2, stays2, product : float
+        As in `best_share`.
     """
     h = first_share(goes2, stays2, product)
     log_kappa = math.log(max(kappa, 1e-300))

@@ -62,7 +62,27 @@ class ProjectingBudget(Budget):
 
 @helper
 def remainder(k, i, n, u, k_xx, ridge):
-    """Squared distance of row i from the combination u of the points (3.10)."""
+    """Squared distance of row i from the combination u of the points (3.10).
+
+    Parameters
+    ----------
+    k : ndarray of shape (points and rows, rows)
+        Kernel values.
+    i, n : int
+        The row, and how many points there are.
+    u : ndarray of shape (n,)
+    k_xx : float
+        The row's kernel value with itself.
+    ridge : float
+        What is added to the diagonal of the points' kernel values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.budgets import remainder
+    >>> float(remainder(np.array([[0.6]]), 0, 1, np.array([0.6]), 1.0, 0.0))
+    0.64
+    """
     gap = k_xx
     for j in range(n):
         gap -= (k[j, i] + ridge * u[j]) * u[j]
@@ -78,6 +98,13 @@ def refine(budget_state, k, i, n, u, k_xx, ridge):
     changes f by another function than its own, and nothing takes that back: the coefficients of
     points that cancel each other then grow from row to row. So u is checked against the kernel
     values themselves, each in the scale of its two points.
+
+    Parameters
+    ----------
+    budget_state : NamedTuple
+        With the inverse, which may be computed anew.
+    k, i, n, u, k_xx, ridge
+        As in `remainder`.
     """
     gram, inverse, rest = budget_state.gram, budget_state.inverse, budget_state.weights
     for attempt in range(4):
@@ -102,6 +129,13 @@ def grow_inverse(inverse, n, slot, u, delta):
     """Take the point in `slot` into the inverse of n points, by a block formula.
 
     u is the point as a combination of the others, and delta what remains of it, squared.
+
+    Parameters
+    ----------
+    inverse : ndarray
+    n, slot : int
+    u : ndarray
+    delta : float
     """
     for j in range(n):
         if j != slot:

@@ -135,6 +135,9 @@ class AutoRegressor(CommitteeRegressor):
     mixing : mixing part, default=None
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
+    device : str, `Device` or None, default=None
+        As in `Committee`. The members that were chosen for all streams are small, and stay on the
+        host.
     missing : {"error", "mean", "indicator"}, default="mean"
         What to do with NaN, or None in a table. "mean": the mean that this column had in the rows
         before, which costs nothing where nothing is missing. "indicator": the same, and rows have a

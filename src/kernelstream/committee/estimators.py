@@ -29,11 +29,20 @@ _TASKS = {"classification": "classifier", "regression": "regressor", "novelty": 
 
 
 class Member(NamedTuple):
-    """A member of a committee, before it has learned anything."""
+    """A member of a committee, before it has learned anything.
+
+    Attributes
+    ----------
+    name : str
+    model : estimator
+        Whose parameters choose the parts of its machine.
+    factor : float
+        What its scores are multiplied with before they are mixed.
+    """
 
     name: str
-    model: Any  # a `KernelEstimator`, whose parameters choose the parts of its machine
-    factor: float = 1.0  # what its scores are multiplied with before they are mixed
+    model: Any
+    factor: float = 1.0
 
 
 class CommitteeEstimator(StreamEstimator):

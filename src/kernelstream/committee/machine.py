@@ -36,6 +36,15 @@ class CommitteeMachine(Learner):
         How many members learn at the same time. It changes the speed, not the result.
     names : sequence of str, default=None
         What the members are called; None: by their numbers.
+
+    Examples
+    --------
+    `machine_` of a committee's estimator is one:
+
+    >>> import kernelstream as ks
+    >>> model = ks.Committee(["smd-linear", "linear-pa"], "regressor")
+    >>> len(model.partial_fit([[0.0], [1.0]], [0.0, 1.0]).machine_.members)
+    2
     """
 
     def __init__(

@@ -44,6 +44,14 @@ class NoveltyMachine(Learner):
         For the reservoir, the random projections and the sums of sparse rows.
     is_sparse : bool, default=False
         Whether rows are sparse. If they are long, the members see a `sketch` of each.
+
+    Examples
+    --------
+    `machine_` of `AutoDetector` is one:
+
+    >>> import kernelstream as ks
+    >>> type(ks.AutoDetector().partial_fit([[0.0], [1.0]]).machine_).__name__
+    'NoveltyMachine'
     """
 
     n_outputs = 1

@@ -301,6 +301,11 @@ def names() -> list[str]:
 def describe(name: str) -> str:
     """A description of a data set in one or two sentences; it need not be installed.
 
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+
     Examples
     --------
     >>> import kernelstream as ks

@@ -48,7 +48,23 @@ class FileError(ValueError):
 
 
 def to_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
-    """The file's content."""
+    """The file's content.
+
+    Parameters
+    ----------
+    header : dict
+        What JSON can say.
+    arrays : dict of ndarray
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.persistence import from_bytes, to_bytes
+    >>> content = to_bytes({"kind": "notes"}, {"numbers": np.arange(3)})
+    >>> header, arrays = from_bytes(content)
+    >>> header["kind"], arrays["numbers"].tolist()
+    ('notes', [0, 1, 2])
+    """
     described, chunks, offset = [], [], 0
     for name, array in arrays.items():
         array = np.ascontiguousarray(array)
@@ -67,7 +83,21 @@ def to_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def read_header(path: Any) -> dict[str, Any]:
-    """The header of a file, which is neither read nor checked beyond it."""
+    """The header of a file, which is neither read nor checked beyond it.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernelstream.persistence import read_header, to_bytes, write
+    >>> path = tempfile.mkdtemp() + "/notes.ks"
+    >>> write(path, to_bytes({"kind": "notes"}, {}))
+    >>> read_header(path)["kind"]
+    'notes'
+    """
     with Path(path).open("rb") as file:
         start = file.read(_PREFIX.size + _LENGTH.size)
         if len(start) < _PREFIX.size + _LENGTH.size or start[: len(_MAGIC)] != _MAGIC:
@@ -83,7 +113,18 @@ def read_header(path: Any) -> dict[str, Any]:
 
 
 def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The header and the arrays of a file's content, or a `FileError` that says what is wrong."""
+    """The header and the arrays of a file's content, or a `FileError` that says what is wrong.
+
+    Parameters
+    ----------
+    content : bytes
+
+    Examples
+    --------
+    >>> from kernelstream.persistence import from_bytes, to_bytes
+    >>> from_bytes(to_bytes({"kind": "notes"}, {}))[0]["kind"]
+    'notes'
+    """
     if len(content) < _PREFIX.size + _LENGTH.size or content[: len(_MAGIC)] != _MAGIC:
         raise FileError("this is not a kernelstream model, or it was cut short.")
     _, version, checksum = _PREFIX.unpack_from(content)
@@ -112,7 +153,22 @@ def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 @contextmanager
 def strange_headers(name: str) -> Iterator[None]:
-    """Whatever a strange header may lead to is a `FileError`."""
+    """Whatever a strange header may lead to is a `FileError`.
+
+    Parameters
+    ----------
+    name : str
+        What the error calls the file.
+
+    Examples
+    --------
+    >>> from kernelstream.persistence import strange_headers
+    >>> with strange_headers("model.ks"):
+    ...     {}["budget"]
+    Traceback (most recent call last):
+        ...
+    kernelstream.files.bytes.FileError: ...
+    """
     try:
         yield
     except FileError:
@@ -138,14 +194,46 @@ def _array(entry: dict[str, Any], data: memoryview) -> np.ndarray:
 
 
 def write(path: Any, content: bytes) -> None:
-    """Replace the file at `path` in one go: it holds the old content or the new, never a part."""
+    """Replace the file at `path` in one go: it holds the old content or the new, never a part.
+
+    Parameters
+    ----------
+    path : path-like
+    content : bytes
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kernelstream.persistence import read, write
+    >>> path = tempfile.mkdtemp() + "/file"
+    >>> write(path, b"all of it")
+    >>> read(path)
+    b'all of it'
+    """
     with beside(path) as temporary:
         Path(temporary).write_bytes(content)
 
 
 @contextmanager
 def beside(path: Any) -> Iterator[Path]:
-    """A new file to be written, which then takes the place of `path` in one go."""
+    """A new file to be written, which then takes the place of `path` in one go.
+
+    Parameters
+    ----------
+    path : path-like
+        What is replaced when the block ends without an error.
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> import tempfile
+    >>> from kernelstream.persistence import beside
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "file"
+    >>> with beside(path) as new:
+    ...     _ = new.write_text("all of it")
+    >>> path.read_text()
+    'all of it'
+    """
     path = Path(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
@@ -170,5 +258,21 @@ def beside(path: Any) -> Iterator[Path]:
 
 
 def read(path: Any) -> bytes:
-    """The content of the file at `path`."""
+    """The content of the file at `path`.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Examples
+    --------
+    See `write`.
+
+    >>> import tempfile
+    >>> from kernelstream.persistence import read, write
+    >>> path = tempfile.mkdtemp() + "/file"
+    >>> write(path, b"content")
+    >>> len(read(path))
+    7
+    """
     return Path(path).read_bytes()

@@ -52,7 +52,24 @@ def load(path: Any, kernel: Any = None, max_bytes: Any = "auto", device: Any = N
 def load_with_header(
     path: Any, kernel: Any = None, max_bytes: Any = "auto", device: Any = None
 ) -> tuple[Any, dict[str, Any]]:
-    """`load`, and the file's header, which may hold more than the model."""
+    """`load`, and the file's header, which may hold more than the model.
+
+    Parameters
+    ----------
+    path, kernel, max_bytes, device
+        As in `kernelstream.load`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import kernelstream as ks
+    >>> from kernelstream.loading import load_with_header
+    >>> path = tempfile.mkdtemp() + "/model.ks"
+    >>> ks.KernelRegressor().partial_fit([[0.0], [1.0]], [0.0, 1.0]).save(path)
+    >>> model, header = load_with_header(path)
+    >>> model.n_seen_, type(header).__name__
+    (2, 'dict')
+    """
     content = read(path)
     header, arrays = from_bytes(content)
     limit, chosen = most_bytes(max_bytes, content), as_device(device)

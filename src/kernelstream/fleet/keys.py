@@ -103,6 +103,11 @@ def keys_from_array(array: np.ndarray) -> list[Any]:
 def part_of(key: Any, n_parts: int) -> int:
     """Which of n parts a key belongs to: the same in every process, and on every machine.
 
+    Parameters
+    ----------
+    key : str, int, bytes or tuple of these
+    n_parts : int
+
     Examples
     --------
     >>> from kernelstream.fleet import part_of

@@ -8,11 +8,23 @@ __all__ = ["Intercept", "InterceptState"]
 
 
 class InterceptState(NamedTuple):
-    """One offset per output, with its step size and trace."""
+    """One offset per output, with its step size and trace.
+
+    Attributes
+    ----------
+    b : ndarray
+        One offset per output.
+    eta : ndarray
+        The step size of each.
+    felt : ndarray
+        How much the objective depends on log eta.
+    trace : ndarray
+        Of each offset.
+    """
 
     b: object
     eta: object
-    felt: object  # how much the objective depends on log eta
+    felt: object
     trace: object
 
 
@@ -58,7 +70,21 @@ class InterceptRule(NamedTuple):
 
 
 class Intercept:
-    """The intercept of a model: `fitted` or zero. Its first step is that of f."""
+    """The intercept of a model: `fitted` or zero. Its first step is that of f.
+
+    Parameters
+    ----------
+    fitted : bool
+        Whether there is one; otherwise it is zero.
+    first_step : float
+        The step size that it begins with.
+
+    Examples
+    --------
+    >>> from kernelstream.intercepts import Intercept
+    >>> Intercept(True, 0.1).fitted
+    True
+    """
 
     def __init__(self, fitted: bool, first_step: float):
         self.fitted = bool(fitted)

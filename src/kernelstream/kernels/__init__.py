@@ -56,12 +56,32 @@ discover(__name__, __path__)
 
 
 def names() -> list[str]:
-    """The kernels that have a name."""
+    """The kernels that have a name.
+
+    Examples
+    --------
+    >>> from kernelstream import kernels
+    >>> "rbf" in kernels.names()
+    True
+    """
     return part_names("kernel")
 
 
 def as_kernel(kernel: Any, given: dict[str, Any]) -> Kernel:
-    """A kernel part from what a user may give: a name with its parameters, a part, a function."""
+    """A kernel part from what a user may give: a name with its parameters, a part, a function.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+    given : dict
+        The parameters `gamma`, `degree` and `coef0` that the user gave with a name.
+
+    Examples
+    --------
+    >>> from kernelstream.kernels import as_kernel
+    >>> as_kernel("rbf", {"gamma": 2.0})
+    RBF(gamma=2.0)
+    """
     if isinstance(kernel, str):
         if kernel not in names():
             listed = ", ".join(repr(n) for n in names())

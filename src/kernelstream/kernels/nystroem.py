@@ -40,6 +40,17 @@ def grow_factor(
         A row has no feature of landmarks that came after it.
     joined : ndarray
         The rows that became landmarks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.kernels import grow_factor
+    >>> own = np.array([[1.0, 0.6], [0.6, 1.0]])
+    >>> factor = np.zeros((2, 2))
+    >>> phi, joined = grow_factor(factor, 0, np.zeros((0, 2)), own, np.array([True, True]))
+    >>> phi @ phi.T
+    array([[1. , 0.6],
+           [0.6, 1. ]])
     """
     n_rows, most = len(own), len(factor)
     phi = np.zeros((n_rows, min(most, n + n_rows)))

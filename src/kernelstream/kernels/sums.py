@@ -102,7 +102,22 @@ def sums_over_common(P: Any, X: Any, products: bool, out: np.ndarray) -> None:
 
 
 def inner_products(P: Any, X: Any, out: np.ndarray) -> None:
-    """Write <p, x> for every two rows into `out`."""
+    """Write <p, x> for every two rows into `out`.
+
+    Parameters
+    ----------
+    P, X : arrays or sparse arrays of rows
+    out : ndarray of shape (rows of P, rows of X)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelstream.kernels import inner_products
+    >>> out = np.empty((1, 2))
+    >>> inner_products(np.array([[1.0, 2.0]]), np.eye(2), out)
+    >>> out
+    array([[1., 2.]])
+    """
     if sparse.issparse(X):
         sums_over_common(P, X, True, out)
     else:

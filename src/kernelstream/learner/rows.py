@@ -31,7 +31,15 @@ _LARGEST_KERNEL = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e30}
 
 
 class BadRow(ValueError):  # noqa: N818 (it names what it is about)
-    """A row that cannot be learned. The model is as it was before the call that brought it."""
+    """A row that cannot be learned. The model is as it was before the call that brought it.
+
+    Parameters
+    ----------
+    row : int
+        Its number in the block.
+    reason : str
+        Why it was refused, with the remedy.
+    """
 
     def __init__(self, row: int, reason: str):
         super().__init__(f"row {row} was refused: {reason}")

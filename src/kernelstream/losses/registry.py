@@ -31,18 +31,41 @@ class LossRule(Protocol):
 
 
 class LossEntry(NamedTuple):
-    """A loss rule and its properties."""
+    """A loss rule and its properties.
 
-    name: str  # the name that users give
-    task: str  # "classification", "regression" or "novelty"
-    single_output: bool  # one score, or one per label
-    accepts_nu: bool  # whether its margin can adapt
-    accepts_implicit: bool  # whether it has an implicit step
-    structured: bool  # whether it is made with the rule of a label structure
-    rule: Any  # or, if structured, the class that makes one from that rule
-    has_margin: bool = True  # whether it depends on the margin
+    Attributes
+    ----------
+    name : str
+        The name that users give.
+    task : str
+        "classification", "regression" or "novelty".
+    single_output : bool
+        Whether it has one score, rather than one per label.
+    accepts_nu : bool
+        Whether its margin can adapt.
+    accepts_implicit : bool
+        Whether it has an implicit step.
+    structured : bool
+        Whether it is made with the rule of a label structure.
+    rule : NamedTuple
+        Or, if structured, the class that makes one from that rule.
+    has_margin : bool
+        Whether it depends on the margin.
+    needs_positive_margin : bool
+    default_margin : float or None
+        If it differs from that of the estimator.
+    """
+
+    name: str
+    task: str
+    single_output: bool
+    accepts_nu: bool
+    accepts_implicit: bool
+    structured: bool
+    rule: Any
+    has_margin: bool = True
     needs_positive_margin: bool = False
-    default_margin: float | None = None  # if it differs from that of the estimator
+    default_margin: float | None = None
 
 
 _ENTRIES: dict[tuple[str, str, bool, bool], LossEntry] = {}
@@ -53,7 +76,24 @@ def loss(
     structured: bool = False, has_margin: bool = True, needs_positive_margin: bool = False,
     default_margin: float | None = None,
 ) -> Callable[[Any], Any]:  # fmt: skip
-    """Class decorator that registers a NamedTuple as a loss by name."""
+    """Class decorator that registers a NamedTuple as a loss by name.
+
+    Parameters
+    ----------
+    name, task : str
+        What users call it, and "classification", "regression" or "novelty".
+    single_output, accepts_nu, accepts_implicit, structured, has_margin : bool
+        See `LossEntry`.
+    needs_positive_margin : bool
+    default_margin : float or None
+
+    Examples
+    --------
+    The whole of a new loss is in CONTRIBUTING.md.
+
+    >>> from kernelstream.losses import loss
+    >>> register = loss("my_loss", "regression", single_output=True, accepts_nu=False)
+    """
 
     def register(cls: Any) -> Any:
         cls = part("loss", name)(rule(cls, defaults=LossRule, allocates=True))
@@ -68,17 +108,47 @@ def loss(
 
 
 def all_losses() -> list[LossEntry]:
-    """Every loss of the package."""
+    """Every loss of the package.
+
+    Examples
+    --------
+    >>> from kernelstream import losses
+    >>> sorted({entry.name for entry in losses.all_losses()})[:3]
+    ['epsilon_insensitive', 'hinge', 'huber']
+    """
     return list(_ENTRIES.values())
 
 
 def names(task: str) -> list[str]:
-    """The names of the losses of a task."""
+    """The names of the losses of a task.
+
+    Parameters
+    ----------
+    task : {"classification", "regression", "novelty"}
+
+    Examples
+    --------
+    >>> from kernelstream import losses
+    >>> losses.names("regression")
+    ['epsilon_insensitive', 'huber', 'squared_error']
+    """
     return sorted({entry.name for entry in all_losses() if entry.task == task})
 
 
 def has_margin(task: str, name: str) -> bool:
-    """Whether the loss depends on the margin."""
+    """Whether the loss depends on the margin.
+
+    Parameters
+    ----------
+    task, name : str
+        Such as "classification" and "hinge".
+
+    Examples
+    --------
+    >>> from kernelstream import losses
+    >>> losses.has_margin("classification", "hinge")
+    True
+    """
     return any(e.has_margin for e in all_losses() if (e.task, e.name) == (task, name))
 
 
@@ -86,6 +156,19 @@ def find(task: str, name: str, single_output: bool, labels: Any = None) -> LossE
     """The loss of a task by name, for models with one output or with one per label.
 
     `labels` is the rule of the label structure, if there is one.
+
+    Parameters
+    ----------
+    task, name : str
+        Such as "classification" and "hinge".
+    single_output : bool
+    labels : NamedTuple, default=None
+
+    Examples
+    --------
+    >>> from kernelstream import losses
+    >>> losses.find("classification", "hinge", single_output=True).accepts_nu
+    True
     """
     entry = _ENTRIES.get((task, name, single_output, labels is not None))
     if entry is None:

@@ -22,7 +22,21 @@ discover(__name__, __path__)
 
 
 def as_margin(margin: Any, nu: Any, default: Any) -> Any:
-    """A margin part from `margin` (a number, a part, or None) and `nu` (a number or None)."""
+    """A margin part from `margin` (a number, a part, or None) and `nu` (a number or None).
+
+    Parameters
+    ----------
+    margin : float, margin part or None
+    nu : float or None
+    default : float
+        The margin where neither is given.
+
+    Examples
+    --------
+    >>> from kernelstream.margins import as_margin
+    >>> as_margin(None, 0.1, 1.0).nu, as_margin(2.0, None, 1.0).value
+    (0.1, 2.0)
+    """
     if nu is not None:
         if margin is not None:
             raise ValueError(

@@ -8,7 +8,17 @@ __all__ = ["Margin", "MarginRule", "MarginState"]
 
 
 class MarginState(NamedTuple):
-    """The margin epsilon, its step size and the trace of log epsilon."""
+    """The margin epsilon, its step size and the trace of log epsilon.
+
+    Attributes
+    ----------
+    epsilon : ndarray
+        The margin.
+    eta : ndarray
+        Its step size.
+    trace : ndarray
+        Of log epsilon.
+    """
 
     epsilon: Any
     eta: Any

@@ -11,7 +11,26 @@ def number(
     name: str, value: Any, *, above: float | None = None, at_least: float | None = None,
     below: float | None = None, at_most: float | None = None,
 ) -> float:  # fmt: skip
-    """`value` as a float, or an error that names the parameter, the value and the remedy."""
+    """`value` as a float, or an error that names the parameter, the value and the remedy.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for the message.
+    value : object
+    above, at_least, below, at_most : float, default=None
+        What the number must be within.
+
+    Examples
+    --------
+    >>> from kernelstream.parts import number
+    >>> number("gamma", 2, above=0)
+    2.0
+    >>> number("gamma", -1, above=0)
+    Traceback (most recent call last):
+        ...
+    ValueError: gamma=-1.0 is out of range: give a finite number greater than 0.
+    """
     limits = [
         f"{word} {limit:g}"
         for word, limit in (
@@ -37,7 +56,21 @@ def number(
 
 
 def integer_at_least(name: str, value: Any, least: int) -> int:
-    """`value` as an int not below `least`, or an error that says so."""
+    """`value` as an int not below `least`, or an error that says so.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for the message.
+    value : object
+    least : int
+
+    Examples
+    --------
+    >>> from kernelstream.parts import integer_at_least
+    >>> integer_at_least("size", 512, 1)
+    512
+    """
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name}={value!r} is not an integer: give one of at least {least}.")
     if value < least:
@@ -46,7 +79,21 @@ def integer_at_least(name: str, value: Any, least: int) -> int:
 
 
 def one_of(name: str, value: Any, choices: list[str]) -> str:
-    """`value` if it is among `choices`, or an error that lists them."""
+    """`value` if it is among `choices`, or an error that lists them.
+
+    Parameters
+    ----------
+    name : str
+        The parameter, for the message.
+    value : object
+    choices : list of str
+
+    Examples
+    --------
+    >>> from kernelstream.parts import one_of
+    >>> one_of("rule", "paper", ["relative", "paper"])
+    'paper'
+    """
     listed = ", ".join(repr(c) for c in choices)
     if not isinstance(value, str):
         raise TypeError(f"{name}={value!r} is not a name: choose one of {listed}.")

@@ -12,26 +12,49 @@ class Choice:
 
     Where one part cannot work with another, the part that needs something says so: `check_with`.
     It asks the other for a property (`kernel.interpolates`), never for its class.
+
+    Attributes
+    ----------
+    task : str
+        "classification", "regression" or "novelty".
+    kernel, margin, step_size, update, budget, scaling : parts
+    loss : LossEntry
+        With what it accepts.
+    single_output : bool
+        Whether the model has one output, rather than one per label.
+    structured : bool
+        Whether there is a label structure.
+    fit_intercept, sparse : bool
+    given : dict
+        The parameters as the user wrote them.
     """
 
-    task: str  # "classification", "regression" or "novelty"
+    task: str
     kernel: Any
-    loss: Any  # its entry, with what it accepts
+    loss: Any
     margin: Any
     step_size: Any
     update: Any
     budget: Any
     single_output: bool
-    structured: bool  # whether there is a label structure
+    structured: bool
     fit_intercept: bool
     sparse: bool
     scaling: Any
-    given: dict[str, Any] = field(default_factory=dict)  # the parameters as the user wrote them
+    given: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Unused:
-    """A parameter of an estimator that would change nothing: what to do instead."""
+    """A parameter of an estimator that would change nothing: what to do instead.
+
+    Attributes
+    ----------
+    remedy : str
+        What to do instead.
+    but : tuple
+        Values that are accepted: they say what is done anyway.
+    """
 
     remedy: str
-    but: tuple[Any, ...] = ()  # values that only say what is done anyway
+    but: tuple[Any, ...] = ()

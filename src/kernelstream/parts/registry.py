@@ -17,7 +17,17 @@ PartClass = TypeVar("PartClass", bound=type)
 
 
 class Entry(NamedTuple):
-    """A part: its kind, the names by which users may ask for it, and its class."""
+    """A part: its kind, the names by which users may ask for it, and its class.
+
+    Attributes
+    ----------
+    kind : str
+        Such as "kernel".
+    names : tuple of str
+        By which users may ask for it.
+    cls : type
+        Its class.
+    """
 
     kind: str
     names: tuple[str, ...]
@@ -62,33 +72,111 @@ def _source(cls: type) -> tuple[str, str]:
 
 
 def all_parts(kind: str | None = None) -> list[Entry]:
-    """Every registered part, or those of one kind."""
+    """Every registered part, or those of one kind.
+
+    Parameters
+    ----------
+    kind : str, default=None
+        Such as "kernel"; None: all.
+
+    Examples
+    --------
+    >>> from kernelstream.parts import all_parts
+    >>> "Nu" in [entry.cls.__name__ for entry in all_parts("margin")]
+    True
+    """
     return [entry for entry in _ENTRIES.values() if kind in (None, entry.kind)]
 
 
 def names(kind: str) -> list[str]:
-    """The names by which users may ask for parts of a kind."""
+    """The names by which users may ask for parts of a kind.
+
+    Parameters
+    ----------
+    kind : str
+        Such as "step_size".
+
+    Examples
+    --------
+    >>> from kernelstream.parts import names
+    >>> "smd" in names("step_size")
+    True
+    """
     return list(dict.fromkeys(name for entry in all_parts(kind) for name in entry.names))
 
 
 def by_name(kind: str, name: str) -> Any:
-    """The class of a part that has a name."""
+    """The class of a part that has a name.
+
+    Parameters
+    ----------
+    kind, name : str
+        Such as "kernel" and "rbf".
+
+    Examples
+    --------
+    >>> from kernelstream.parts import by_name
+    >>> by_name("kernel", "rbf").__name__
+    'RBF'
+    """
     return next(entry.cls for entry in all_parts(kind) if name in entry.names)
 
 
 def named(class_name: str) -> type | None:
-    """The part of a class's name, as files give it; None where there is none."""
+    """The part of a class's name, as files give it; None where there is none.
+
+    Parameters
+    ----------
+    class_name : str
+
+    Examples
+    --------
+    >>> from kernelstream.parts import named
+    >>> named("RBF").__name__, named("Unheard")
+    ('RBF', None)
+    """
     entry = _ENTRIES.get(class_name)
     return None if entry is None else entry.cls
 
 
 def make(class_name: str, **params: Any) -> Any:
-    """A part by its class's name: how one kind of part asks for one of another kind."""
+    """A part by its class's name: how one kind of part asks for one of another kind.
+
+    Parameters
+    ----------
+    class_name : str
+    **params
+        Its parameters.
+
+    Examples
+    --------
+    >>> from kernelstream.parts import make
+    >>> make("RBF", gamma=2.0)
+    RBF(gamma=2.0)
+    """
     return _ENTRIES[class_name].cls(**params)
 
 
 def as_part(kind: str, parameter: str, value: Any, base: type) -> Any:
-    """A part from its name or itself, checked."""
+    """A part from its name or itself, checked.
+
+    Parameters
+    ----------
+    kind : str
+        Such as "update".
+    parameter : str
+        What the user calls it, for the message.
+    value : str or part
+    base : type
+        The base class of such parts.
+
+    Examples
+    --------
+    >>> from kernelstream.parts import as_part
+    >>> from kernelstream.updates import Update
+    >>> as_part("update", "update", "implicit", Update)
+    Implicit(exact=True)
+    """
     if isinstance(value, base):
         value.check()  # type: ignore[attr-defined]
         return value
@@ -96,6 +184,22 @@ def as_part(kind: str, parameter: str, value: Any, base: type) -> Any:
 
 
 def discover(package: str, path: Iterable[str]) -> None:
-    """Import every module of a package, so that each part in it registers itself."""
+    """Import every module of a package, so that each part in it registers itself.
+
+    Parameters
+    ----------
+    package : str
+        Its name.
+    path : iterable of str
+        Its ``__path__``.
+
+    Examples
+    --------
+    A package of parts of your own needs no list of its files:
+
+    >>> from kernelstream import losses
+    >>> from kernelstream.parts import discover
+    >>> discover(losses.__name__, losses.__path__)
+    """
     for module in pkgutil.iter_modules(path):
         importlib.import_module(f"{package}.{module.name}")

@@ -30,6 +30,19 @@ def rule(cls: Any = None, *, defaults: type | None = None, allocates: bool = Fal
     allocates : bool, default=False
         Whether methods make arrays, which they must not hand on. Those of parts from outside this
         package always may.
+
+    Examples
+    --------
+    >>> from typing import NamedTuple
+    >>> from kernelstream.parts import rule
+    >>> @rule
+    ... class Doubling(NamedTuple):
+    ...     factor: float = 2.0
+    ...
+    ...     def doubled(self, x):
+    ...         return self.factor * x
+    >>> Doubling().doubled(3.0)
+    6.0
     """
     if cls is None:
         return lambda cls: rule(cls, defaults=defaults, allocates=allocates)

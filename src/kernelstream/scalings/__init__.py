@@ -44,7 +44,20 @@ discover(__name__, __path__)
 
 
 def as_scaling(scaling: Any, parameter: str = "scaling") -> Scaling:
-    """A scaling part from what a user may give: None, a name or a part."""
+    """A scaling part from what a user may give: None, a name or a part.
+
+    Parameters
+    ----------
+    scaling : None, str or scaling part
+    parameter : str, default="scaling"
+        What the user calls it, for the message.
+
+    Examples
+    --------
+    >>> from kernelstream.scalings import as_scaling
+    >>> type(as_scaling("running")).__name__, type(as_scaling(None)).__name__
+    ('Running', 'Unscaled')
+    """
     if scaling is None:
         return UNSCALED
     return as_part("scaling", parameter, scaling, Scaling)

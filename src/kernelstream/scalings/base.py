@@ -131,7 +131,16 @@ UNSCALED = Unscaled()
 
 @compiled
 def scale(scaling, state, X, out):
-    """Scale rows by what is known; return how many. Fewer than all: the next is refused."""
+    """Scale rows by what is known; return how many. Fewer than all: the next is refused.
+
+    Parameters
+    ----------
+    scaling, state : NamedTuple
+        The rule, and what it remembers.
+    X : ndarray of rows
+    out : ndarray
+        Where scaled rows are written.
+    """
     for i in range(X.shape[0]):
         if not _is_sound(X[i]):
             return i
@@ -144,6 +153,16 @@ def count_and_scale(scaling, state, X, weight, out):
     """Scale rows in order, each by what the rows before it have left; return how many.
 
     Fewer than all: the next is refused. A row without weight does not count.
+
+    Parameters
+    ----------
+    scaling, state : NamedTuple
+        The rule, and what it remembers.
+    X : ndarray of rows
+    weight : ndarray
+        Of the rows.
+    out : ndarray
+        Where scaled rows are written.
     """
     for i in range(X.shape[0]):
         if not _is_sound(X[i]):
@@ -159,6 +178,17 @@ def count_and_scale_targets(scaling, state, y, weight, out, units):
     """Scale targets in order, each by those before it, and say by what: y = zero + unit out.
 
     Lines of `units` are zero, unit, and the bounds of what may be said of the target.
+
+    Parameters
+    ----------
+    scaling, state : NamedTuple
+        The rule, and what it remembers.
+    y : ndarray
+    weight : ndarray
+        Of the rows.
+    out : ndarray
+        Where scaled targets are written.
+    units : ndarray of shape (4, targets)
     """
     for i in range(y.shape[0]):
         units[0, i], units[1, i] = scaling.unit_of(state)
@@ -170,7 +200,17 @@ def count_and_scale_targets(scaling, state, y, weight, out, units):
 
 @compiled
 def scale_entries(scaling, state, indptr, indices, data, out):
-    """`scale` for sparse rows."""
+    """`scale` for sparse rows.
+
+    Parameters
+    ----------
+    scaling, state : NamedTuple
+        The rule, and what it remembers.
+    indptr, indices, data : ndarray
+        The rows in CSR form.
+    out : ndarray
+        Where scaled rows are written.
+    """
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
         if not _is_sound(data[begin:end]):
@@ -181,7 +221,19 @@ def scale_entries(scaling, state, indptr, indices, data, out):
 
 @compiled
 def count_and_scale_entries(scaling, state, indptr, indices, data, weight, out):
-    """`count_and_scale` for sparse rows."""
+    """`count_and_scale` for sparse rows.
+
+    Parameters
+    ----------
+    scaling, state : NamedTuple
+        The rule, and what it remembers.
+    indptr, indices, data : ndarray
+        The rows in CSR form.
+    weight : ndarray
+        Of the rows.
+    out : ndarray
+        Where scaled rows are written.
+    """
     for i in range(indptr.shape[0] - 1):
         begin, end = indptr[i], indptr[i + 1]
         if not _is_sound(data[begin:end]):

@@ -30,13 +30,26 @@ _LENGTH = struct.Struct("<Q")
 
 
 class Block(NamedTuple):
-    """Rows that are learned together."""
+    """Rows that are learned together.
 
-    X: np.ndarray  # rows of numbers; or, of shape (n_rows,), dictionaries by column name
+    Attributes
+    ----------
+    X : ndarray
+        Rows of numbers; or, of shape (n_rows,), dictionaries by column name.
+    targets : list or None
+    ids : list or None
+        None, as a whole or for a row: it has no id.
+    position : int
+        How many rows came before it.
+    keys : list or None
+        Of the rows, for a fleet.
+    """
+
+    X: np.ndarray
     targets: list[Any] | None = None
-    ids: list[str | None] | None = None  # None, as a whole or for a row: it has no id
-    position: int = 0  # how many rows came before it
-    keys: list[Any] | None = None  # of the rows, for a fleet
+    ids: list[str | None] | None = None
+    position: int = 0
+    keys: list[Any] | None = None
 
     @property
     def width(self) -> int | None:

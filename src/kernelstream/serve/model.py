@@ -29,7 +29,15 @@ _BLOCK = 1000  # rows that are learned at a time, between which predictions see 
 
 
 class QueueFull(Exception):  # noqa: N818 (it names what it is about)
-    """So many rows wait to be learned that the caller should come back later."""
+    """So many rows wait to be learned that the caller should come back later.
+
+    Parameters
+    ----------
+    n_waiting : int
+        How many rows wait.
+    retry_after : int
+        Seconds after which the caller may try again.
+    """
 
     def __init__(self, n_waiting: int, retry_after: int):
         super().__init__(
@@ -43,18 +51,34 @@ class Closed(Exception):  # noqa: N818
 
 
 class Accepted(NamedTuple):
-    """What became of the rows of a request when they were on the disk."""
+    """What became of the rows of a request when they were on the disk.
+
+    Attributes
+    ----------
+    n_accepted : int
+    n_repeated : int
+        Rows with an id that had been learned before.
+    """
 
     n_accepted: int
-    n_repeated: int  # rows with an id that had been learned before
+    n_repeated: int
 
 
 class Answer(NamedTuple):
-    """What became of the rows of a request when they were learned."""
+    """What became of the rows of a request when they were learned.
+
+    Attributes
+    ----------
+    accepted : Accepted
+    predictions : list
+        Of all rows; of those that were not learned, by the model after them.
+    skipped : list of dict
+        The row of the request, and the reason.
+    """
 
     accepted: Accepted
-    predictions: list[Any]  # of all rows; of those that were not learned, by the model after them
-    skipped: list[dict[str, Any]]  # row of the request, and reason
+    predictions: list[Any]
+    skipped: list[dict[str, Any]]
 
 
 class _Pending(NamedTuple):

@@ -38,7 +38,19 @@ discover(__name__, __path__)
 
 
 def as_step_size(step_size: Any, task: str) -> Any:
-    """A step size part from what a user may give: a name, a number (constant), a part."""
+    """A step size part from what a user may give: a name, a number (constant), a part.
+
+    Parameters
+    ----------
+    step_size : str, float or step size part
+    task : {"classification", "regression", "novelty"}
+
+    Examples
+    --------
+    >>> from kernelstream.step_sizes import as_step_size
+    >>> as_step_size(0.1, "classification")
+    Constant(initial=0.1)
+    """
     if isinstance(step_size, str):
         return as_part("step_size", "step_size", step_size, StepSize).for_task(task)
     if isinstance(step_size, StepSize):

@@ -8,13 +8,27 @@ __all__ = ["Proposal", "StepSize", "StepSizeRule"]
 
 
 class Proposal(NamedTuple):
-    """The step that a rule wants to take at a row, and what it would remember of the row."""
+    """The step that a rule wants to take at a row, and what it would remember of the row.
+
+    Attributes
+    ----------
+    eta : float
+        The step size.
+    correlation : float
+        <g, v>: the slope of the objective in log eta.
+    mean_loss : float
+        Over the last rows.
+    objective : float
+        That, and the regularizer.
+    unit : float
+        In which slopes are measured.
+    """
 
     eta: float
-    correlation: float  # <g, v>: the slope of the objective in log eta
-    mean_loss: float  # over the last rows
-    objective: float  # that, and the regularizer
-    unit: float  # in which slopes are measured
+    correlation: float
+    mean_loss: float
+    objective: float
+    unit: float
 
 
 class StepSizeRule(Protocol):

@@ -233,5 +233,18 @@ class SMD(StepSize):
 
 
 def smd_for(task: str, **params: Any) -> SMD:
-    """SMD as it suits a task: normalized for regression, whose losses have the units of y."""
+    """SMD as it suits a task: normalized for regression, whose losses have the units of y.
+
+    Parameters
+    ----------
+    task : {"classification", "regression", "novelty"}
+    **params
+        Those of `SMD`.
+
+    Examples
+    --------
+    >>> from kernelstream.step_sizes import smd_for
+    >>> smd_for("regression").normalized
+    True
+    """
     return SMD(**{**SMD().for_task(task).get_params(), **params})

@@ -32,6 +32,16 @@ class TableEncoder:
         None: rows are sparse.
     skips_missing : bool
         Whether a record without one of its numbers or dates is bad. Otherwise that is NaN.
+
+    Examples
+    --------
+    >>> from kernelstream.tables import Block, TableEncoder
+    >>> rows = [["1.5", "red"], ["2.0", "blue"]]
+    >>> block = Block(["width", "colour"], rows, None, ["line 1", "line 2"], {})
+    >>> encoder = TableEncoder.from_block(block)
+    >>> X, problems = encoder.encode(block)
+    >>> len(X), problems
+    (2, {})
     """
 
     def __init__(self, columns: Columns | None, skips_missing: bool):
@@ -117,7 +127,22 @@ class TableEncoder:
 
 
 def encoder_from_json(record: dict[str, Any]) -> TableEncoder | Encoder:
-    """The encoder of a file: that of earlier versions has scaled numbers too."""
+    """The encoder of a file: that of earlier versions has scaled numbers too.
+
+    Parameters
+    ----------
+    record : dict
+        What the encoder's `to_json` gave.
+
+    Examples
+    --------
+    >>> from kernelstream.tables import Block, TableEncoder, encoder_from_json
+    >>> rows = [["1.5", "red"], ["2.0", "blue"]]
+    >>> block = Block(["width", "colour"], rows, None, ["line 1", "line 2"], {})
+    >>> encoder = TableEncoder.from_block(block)
+    >>> encoder_from_json(encoder.to_json()).names
+    ['width', 'colour']
+    """
     return TableEncoder.from_json(record) if "version" in record else Encoder.from_json(record)
 
 

@@ -43,6 +43,16 @@ class Encoder:
     features.
 
     Sparse rows are not changed.
+
+    Attributes
+    ----------
+    columns : list of Column
+    n_features : int
+        Of an encoded row.
+    is_sparse : bool
+        Whether rows come as sparse ones.
+    fill_missing : bool
+        Whether a missing number counts as the mean; otherwise its record is bad.
     """
 
     columns: list[Column]
@@ -185,7 +195,18 @@ def _number(value: Any) -> float | None:
 
 
 def as_float(value: Any) -> float:
-    """The value as a float, or NaN if it is not a number."""
+    """The value as a float, or NaN if it is not a number.
+
+    Parameters
+    ----------
+    value : object
+
+    Examples
+    --------
+    >>> from kernelstream.tables import as_float
+    >>> as_float("2.5"), as_float("red")
+    (2.5, nan)
+    """
     try:
         return float(value)
     except (TypeError, ValueError):
@@ -193,7 +214,18 @@ def as_float(value: Any) -> float:
 
 
 def shortened(value: Any) -> str:
-    """A value as text for a message, shortened if it is long."""
+    """A value as text for a message, shortened if it is long.
+
+    Parameters
+    ----------
+    value : object
+
+    Examples
+    --------
+    >>> from kernelstream.tables import shortened
+    >>> shortened("red")
+    "'red'"
+    """
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:50]}... ({len(text):,} characters)"
 

@@ -29,13 +29,25 @@ _LARGEST_INDEX = 2**31 - 1  # largest feature of LIBSVM text: sparse rows have 3
 
 @dataclass
 class Block:
-    """Consecutive records of a source, as lists of fields, or as an array of numbers."""
+    """Consecutive records of a source, as lists of fields, or as an array of numbers.
 
-    columns: list[str]  # names of the features
-    rows: Any  # list of lists, or an array, or a sparse matrix
+    Attributes
+    ----------
+    columns : list of str
+        Names of the features.
+    rows : list of lists, ndarray or sparse matrix
+    target : list or None
+    places : list of str
+        Where each record is, for messages.
+    broken : dict
+        Problems of unreadable records, by their index in the block.
+    """
+
+    columns: list[str]
+    rows: Any
     target: list[Any] | None
-    places: list[str]  # where each record is, for messages
-    broken: dict[int, str]  # problems of unreadable records, by index in the block
+    places: list[str]
+    broken: dict[int, str]
 
     def without(self, problems: dict[int, str]) -> np.ndarray:
         """The indices of the records that have no problem."""
@@ -86,6 +98,26 @@ def open_source(
     decides. `n_features` is the number of features of LIBSVM text; None means as many as a block
     has. `features` are the feature names of a model: a source with exactly these columns, or a
     source without a header with as many columns, is read as a source without a target.
+
+    Parameters
+    ----------
+    source : str
+    target : str or None
+    block_rows : int
+        How many records a block has at most.
+    form : str, default=None
+    n_features : int, default=None
+    features : list of str, default=None
+
+    Examples
+    --------
+    >>> import pathlib
+    >>> import tempfile
+    >>> from kernelstream.tables import open_source
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> _ = path.write_text("a,b,y\\n1,red,0\\n2,blue,1\\n")
+    >>> [len(block.rows) for block in open_source(str(path), "y", 1)]
+    [1, 1]
     """
     path = Path(source)
     suffixes = [s.lower() for s in path.suffixes]

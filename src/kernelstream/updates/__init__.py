@@ -47,5 +47,16 @@ discover(__name__, __path__)
 
 
 def as_update(update: Any) -> Any:
-    """An update part from its name or itself."""
+    """An update part from its name or itself.
+
+    Parameters
+    ----------
+    update : str or update part
+
+    Examples
+    --------
+    >>> from kernelstream.updates import as_update
+    >>> type(as_update("explicit")).__name__
+    'Explicit'
+    """
     return as_part("update", "update", update, Update)

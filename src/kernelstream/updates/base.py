@@ -13,39 +13,85 @@ OWN_STEP = Unused("its steps have a length of their own, so leave it out")
 
 
 class Row(NamedTuple):
-    """What an update knows of the current row. Arrays have one number per output."""
+    """What an update knows of the current row. Arrays have one number per output.
+
+    Attributes
+    ----------
+    y, margin, weight : float
+        The target, the margin, and the weight of the loss: C times the row's own.
+    k_xx : float
+        The row's kernel value with itself.
+    f, v : ndarray
+        Scores of f, without intercept, and of its trace.
+    b, b_trace : ndarray
+        The intercept, and its trace.
+    xi : ndarray
+        The gradient at f, weighted.
+    chi : ndarray
+        The curvature at f times the decayed slope of the scores, weighted.
+    rho : float
+        A bound on the curvature, weighted.
+    norm2 : float
+        ``||f||^2``.
+    scores : ndarray
+        f + b.
+    n_seen : int
+        How many rows came before.
+    """
 
     y: Any
     margin: Any
-    weight: Any  # of the loss: C times the row's own
+    weight: Any
     k_xx: Any
-    f: Any  # scores of f, without intercept
-    v: Any  # scores of its trace
-    b: Any  # intercept
+    f: Any
+    v: Any
+    b: Any
     b_trace: Any
-    xi: Any  # gradient at f, weighted
-    chi: Any  # curvature at f times the decayed slope of the scores, weighted
-    rho: Any  # a bound on the curvature, weighted
-    norm2: Any  # ||f||^2
-    scores: Any  # f + b
+    xi: Any
+    chi: Any
+    rho: Any
+    norm2: Any
+    scores: Any
     n_seen: Any
 
 
 class Move(NamedTuple):
-    """What an update writes, one number per output."""
+    """What an update writes, one number per output.
 
-    alpha: Any  # coefficients of the new point in f
-    beta: Any  # and in v
-    xi: Any  # gradient that moves the intercept, weighted
-    chi: Any  # how that gradient follows the step size, weighted
-    slope: Any  # working memory
-    dual: Any  # what the loss's `proximal` leaves for its `follow`
+    Attributes
+    ----------
+    alpha, beta : ndarray
+        Coefficients of the new point in f, and in v.
+    xi : ndarray
+        The gradient that moves the intercept, weighted.
+    chi : ndarray
+        How that gradient follows the step size, weighted.
+    slope : ndarray
+        Working memory.
+    dual : ndarray
+        What the loss's `proximal` leaves for its `follow`.
+    """
+
+    alpha: Any
+    beta: Any
+    xi: Any
+    chi: Any
+    slope: Any
+    dual: Any
 
 
 class Decay(NamedTuple):
-    """What becomes of the old f and v: ``f <- keep f``, ``v <- keep_v v + cross f``."""
+    """What becomes of the old f and v: ``f <- keep f``, ``v <- keep_v v + cross f``.
 
-    eta: Any  # the step that was taken
+    Attributes
+    ----------
+    eta : float
+        The step that was taken.
+    keep, keep_v, cross : float
+        As above.
+    """
+
+    eta: Any
     keep: Any
     keep_v: Any
     cross: Any
