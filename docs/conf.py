@@ -27,6 +27,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "command_line",
     "project_pages",
+    "shown_members",
 ]
 exclude_patterns = ["_build", "_ext", "gallery"]
 templates_path = ["_templates"]
@@ -74,13 +75,3 @@ html_theme_options = {
 }
 html_copyright = True
 copyright = "the kernelstream developers, BSD 3-clause licence"
-
-
-def leave_out(app, what, name, obj, skip, options):
-    """scikit-learn's methods for metadata routing are documented there."""
-    is_request = name.startswith("set_") and name.endswith("_request")
-    return True if is_request or name == "get_metadata_routing" else None
-
-
-def setup(app):
-    app.connect("autodoc-skip-member", leave_out)
