@@ -212,7 +212,7 @@ def cores():
 
 def budgets():
     """Budgets and averages beside the plain ring, at the same number of points."""
-    called, X, y = digits("usps", 7291)
+    called, X, y = digits("usps", 3000)
     X = X.astype(np.float64)
 
     def model_by(name):
