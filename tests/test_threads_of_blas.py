@@ -62,6 +62,6 @@ def test_only_products_of_middling_size_are_kept_together(libraries):
 
 
 def test_the_libraries_are_found():
-    found = threads._libraries()  # noqa: SLF001 (NumPy without a BLAS would have none)
+    found = threads._libraries()
     assert all(library.get_num_threads() >= 1 for library in found)
     assert found or "openblas" not in str(np.show_config(mode="dicts")).lower()

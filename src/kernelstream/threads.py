@@ -56,8 +56,8 @@ class _AsTheyAre:
 
 def _libraries() -> list[Any]:
     """NumPy and SciPy have a BLAS each."""
-    import scipy.linalg  # noqa: F401, PLC0415 (which loads the second)
-    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 (takes its time)
+    import scipy.linalg  # noqa: F401 (which loads the second)
+    from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
