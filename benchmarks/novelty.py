@@ -251,8 +251,9 @@ def standardised(said):
     sd = np.sqrt(np.maximum(np.cumsum(said**2, axis=0) / n - mean**2, 1e-20))
     z = np.zeros_like(said)
     z[1:] = (mean[:-1] - said[1:]) / sd[:-1]
-    z[:, 1:] *= n / (n + 150.0)  # of members that need many rows
-    return z * (n + 150.0) / (n + 75.0)
+    trust = 0.9 * n / (n + 150.0)  # in members that need many rows
+    z[:, 1:] *= trust
+    return z * 2.0 / (1.0 + trust)
 
 
 def mixed(z, n_highest=2):

@@ -1,5 +1,6 @@
 """River's own checks, and what they do not look at."""
 
+import datetime
 import itertools
 import math
 import subprocess
@@ -251,6 +252,35 @@ def test_auto_detector():
     with pytest.raises(ValueError, match="4 features"):
         model.learn_one({**rows[0], "new": 1.0})
     assert model.score_one(rows[0]) == -same.decision_function(frame.to_numpy()[:1])[0]
+
+
+def test_texts_and_dates_are_taken_as_tables_are():
+    first = datetime.date(2026, 1, 1)
+    rows = [
+        {"city": "Rome" if i % 2 else "Oslo", "day": first + datetime.timedelta(i), "n": i}
+        for i in range(30)
+    ]
+    frame, labels = pd.DataFrame(rows), ["hot" if i % 2 else "cold" for i in range(30)]
+    model, whole = river.AutoClassifier(), river.AutoClassifier()
+    for x, y in zip(rows, labels, strict=True):
+        model.learn_one(x, y)
+    whole.learn_many(frame, pd.Series(labels))
+    unseen = {"city": "Rome", "day": datetime.date(2026, 2, 1), "n": 3, "never": "seen"}
+    assert model.predict_one(unseen) == "hot"
+    assert model.predict_proba_one(unseen) == pytest.approx(whole.predict_proba_one(unseen))
+    assert whole.predict_many(frame).tolist() == labels
+    before = model.model.to_bytes()
+    with pytest.raises(ValueError, match="'late'"):
+        model.learn_one({**rows[0], "late": 1.0}, "hot")
+    assert model.model.to_bytes() == before
+    skips = river.AutoClassifier(on_bad_row="skip")
+    skips.learn_many(frame, pd.Series(labels))
+    skips.learn_one({"late": 1.0}, "hot")
+    assert skips.n_skipped_ == 1
+    assert skips.model.n_seen_ == 30
+    assert river.AutoClassifier()._are_table({"a": "3.5", "b": None}) is False
+    with pytest.raises(ValueError, match="OneHotEncoder"):
+        KernelClassifier().learn_one({"city": "Rome"}, "hot")
 
 
 def test_missing_values_are_filled_in():

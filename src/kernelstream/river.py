@@ -11,7 +11,9 @@ Accuracy: 84.77%
 
 A feature that a row does not have counts as zero; a new one is zero in all that came before. So
 put a scaler in front. A feature that is not a number is an error: encode it first. One that is NaN
-or None is an error too, but not for the Auto estimators, which fill in the mean so far.
+or None is an error too, but not for the Auto estimators, which fill in the mean so far. These also
+take texts and dates as they are, if the first row has one: rows are then those of a table, whose
+columns are known from the first row on (docs/tables.md).
 
 A row that cannot be learned (a feature or a target that is no number, a label that is None or NaN)
 is an error, or, with ``on_bad_row="skip"``, is left out and counted in `n_skipped_`. Either way the
@@ -32,6 +34,7 @@ from sklearn.utils.extmath import softmax
 
 import kernelstream as ks
 from kernelstream.estimators.bad_rows import BadRowPolicy
+from kernelstream.estimators.columns import as_table, is_date
 from kernelstream.learner.rows import BadRow
 
 try:
@@ -59,6 +62,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
         self._columns: dict[Any, int] = {}
         self._model: Any = None
         self._skipped: dict[str, int] = {}
+        self._has_tables = False  # then rows go to the model as they are
 
     @property
     def model(self) -> Any:
@@ -93,6 +97,9 @@ class _Adapter(BadRowPolicy, base.Estimator):
     def _learn_one(self, x: dict[Any, Any], *target: Any) -> None:
         """Learn a row, or do with it what `on_bad_row` says."""
         try:
+            if self._are_table(x):
+                self._learn_table([x], *([y] for y in target))
+                return
             values = {name: self._number(name, value) for name, value in x.items()}
             with self._widened(values):
                 self._model.learn_one(self._placed(values), *target)
@@ -107,6 +114,14 @@ class _Adapter(BadRowPolicy, base.Estimator):
             with self._widened(names):
                 self._model.partial_fit(self._spread(names, rows), *([] if y is None else [y]))
 
+        if self._are_table(X):
+            if not self.skips_bad_rows():
+                self._learn_table(X, *target)
+                return
+            records = X.to_dicts() if hasattr(X, "to_dicts") else X.to_dict("records")
+            for i, x in enumerate(records):
+                self._learn_one(x, *([] if y is None else [y[i]]))
+            return
         names = list(X.columns)
         rows = np.asarray(X.to_numpy(), dtype=float)
         if not self.skips_bad_rows():
@@ -121,6 +136,20 @@ class _Adapter(BadRowPolicy, base.Estimator):
             except BadRow as refused:
                 sifted.leave_out(refused)
         self._report(sifted.bad)
+
+    def _are_table(self, rows: Any) -> bool:
+        """Whether a row or a frame is a table, as the first one was: not all of it are numbers."""
+        if self._is_fitted or not self._allows_nan():
+            return self._has_tables
+        if isinstance(rows, dict):
+            return any(map(_is_text_or_date, rows.values()))
+        table = as_table(rows)
+        return table is not None and any(values.kind != "number" for values in table.columns)
+
+    def _learn_table(self, rows: Any, *target: Any) -> None:
+        model = self._model if self._is_fitted else self._new_model()
+        model.partial_fit(rows, *target)
+        self._model, self._has_tables = model, True
 
     def target_check(self) -> Callable[[Any], str | None]:
         model = self._new_model() if self._model is None else self._model
@@ -139,8 +168,11 @@ class _Adapter(BadRowPolicy, base.Estimator):
                 model.widen(width)
             raise
 
-    def _row(self, x: dict[Any, Any]) -> np.ndarray:
+    def _row(self, x: dict[Any, Any]) -> Any:
         """A row for a prediction; features that were never learned play no part."""
+        if self._has_tables:
+            names = set(self._model.feature_names_in_)
+            return {name: value for name, value in x.items() if str(name) in names}
         known = {name: value for name, value in x.items() if name in self._columns}
         return self._placed({name: self._number(name, value) for name, value in known.items()})
 
@@ -164,8 +196,11 @@ class _Adapter(BadRowPolicy, base.Estimator):
         elif new and len(self._columns) > self._width() and self._model.__sklearn_is_fitted__():
             self._model.widen(max(len(self._columns), 2 * self._width()))
 
-    def _block(self, X: Any) -> np.ndarray:
+    def _block(self, X: Any) -> Any:
         """The rows of a frame for predictions; features that were never learned play no part."""
+        if self._has_tables:
+            names = set(self._model.feature_names_in_)
+            return X[[name for name in X.columns if str(name) in names]]
         return self._spread(list(X.columns), np.asarray(X.to_numpy(), dtype=float))
 
     def _spread(self, names: list[Any], values: np.ndarray) -> np.ndarray:
@@ -179,6 +214,17 @@ class _Adapter(BadRowPolicy, base.Estimator):
     @property
     def _is_fitted(self) -> bool:
         return self._model is not None and self._model.__sklearn_is_fitted__()
+
+
+def _is_text_or_date(value: Any) -> bool:
+    """Whether a feature is a text that is no number, or a date."""
+    if not isinstance(value, str):
+        return is_date(value)
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
 
 
 def _number(name: Any, value: Any) -> float:
@@ -266,7 +312,9 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
         """The probability of each label that was seen."""
         if not self._is_fitted:
             return {}
-        return dict(zip(self._names(), self._probabilities(self._row(x)[None])[0], strict=True))
+        row = self._row(x)
+        probabilities = self._probabilities([row] if self._has_tables else row[None])
+        return dict(zip(self._names(), probabilities[0], strict=True))
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
         """The most likely label, or None before the first row."""
@@ -292,7 +340,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
     def _names(self) -> list[Any]:
         return self._model.classes_.tolist()
 
-    def _probabilities(self, rows: np.ndarray) -> np.ndarray:
+    def _probabilities(self, rows: Any) -> np.ndarray:
         return softmax(self._model.label_scores(rows))
 
 

@@ -173,7 +173,7 @@ class Reference:
         if t:
             said, *own = self.say(x)
             standardised = self.members.standardised(said)
-            trust = 0.8 * t / (t + 200)
+            trust = 0.9 * t / (t + 150)
             standardised[1:] *= trust
             standardised *= 2 / (1 + trust)
             score = -np.sort(standardised)[-2:].mean()
