@@ -323,7 +323,8 @@ def test_float32_is_the_default_and_agrees(monkeypatch):
 
 @pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("where", DEVICES, ids=str)
-def test_rows_may_be_on_the_device_already(where):
+def test_rows_may_be_on_the_device_already(where, monkeypatch):
+    monkeypatch.setattr(devices, "_PIECE", 1000)  # bytes: many go one after the other
     X, y = digits(100)
     rows = where.open().to_device(X, X.dtype)
     model = ks.KernelClassifier(budget=30, device=where).partial_fit(rows, y)
@@ -336,9 +337,12 @@ def test_rows_may_be_on_the_device_already(where):
 
     before, bad = model.to_bytes(), X.copy()
     bad[70, 1] = np.nan
-    bad = where.open().to_device(bad, X.dtype)
-    with pytest.raises(ks.BadRow, match="row 70 was refused: it contains NaN"):
-        model.partial_fit(bad, y)
+    for wrong in (bad, where.open().to_device(bad, X.dtype)):
+        with pytest.raises(ks.BadRow, match="row 70 was refused: it contains NaN"):
+            model.partial_fit(wrong, y)
+        filled = ks.KernelClassifier(budget=30, device=where, missing="mean").partial_fit(wrong, y)
+        expected = ks.KernelClassifier(budget=30, missing="mean").partial_fit(bad, y)
+        np.testing.assert_allclose(filled.dual_coef_, expected.dual_coef_, rtol=1e-9, atol=1e-9)
     assert model.to_bytes() == before
     with pytest.raises(ValueError, match="X has 3 features, but KernelClassifier is expecting 4"):
         model.predict(rows[:, :3])
