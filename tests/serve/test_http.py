@@ -5,6 +5,7 @@ import socket
 import threading
 
 import httpx
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +16,7 @@ from kernelstream import persistence
 from kernelstream.cli.app import app
 from kernelstream.client import Client, ServiceError
 from kernelstream.serve import Block, Limits, ServedModel
+from kernelstream.serve.bodies import read_rows
 from kernelstream.serve.server import Server, read_token
 from kernelstream.serve.service import Service
 from kernelstream.tables import Block as TableBlock
@@ -155,6 +157,15 @@ def test_the_document_describes_every_endpoint(http):
                 assert said["description"]
                 if status.startswith("2"):
                     assert all("example" in kind for kind in said["content"].values())
+    sent = document["paths"]["/v1/models/{name}/learn"]["post"]["requestBody"]["content"]
+    json_body = msgspec.json.encode(sent["application/json"]["example"])
+    lines = sent["application/x-ndjson"]["example"].encode()
+    one, other = (
+        read_rows(body, kind, Limits())
+        for body, kind in ((json_body, "application/json"), (lines, "application/x-ndjson"))
+    )
+    for name in ("rows", "targets", "ids"):
+        assert getattr(one, name) == getattr(other, name)
     assert http.get("/openapi.json").json()["components"]["schemas"]["Rows"]
 
 
