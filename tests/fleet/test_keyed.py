@@ -438,7 +438,7 @@ def test_committees_per_key(tmp_path):
     for one in (twin, plain):
         one.learn(keys, X, y)
     assert contents(twin) == contents(plain)
-    parts = plain.split(2)
+    parts = [ks.KeyedFleet.from_bytes(part.to_bytes()) for part in plain.split(2)]
     assert contents(parts[0].join(parts[1])) == contents(plain)
     before = contents(plain)
     with pytest.raises(ValueError, match=r"NaN|finite"):

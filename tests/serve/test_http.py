@@ -5,16 +5,19 @@ import socket
 import threading
 
 import httpx
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
 import kernelstream as ks
+from kernelstream import client as client_module
 from kernelstream import persistence
 from kernelstream.cli.app import app
 from kernelstream.client import Client, ServiceError
 from kernelstream.serve import Block, Limits, ServedModel
+from kernelstream.serve.bodies import read_rows
 from kernelstream.serve.server import Server, read_token
 from kernelstream.serve.service import Service
 from kernelstream.tables import Block as TableBlock
@@ -155,6 +158,15 @@ def test_the_document_describes_every_endpoint(http):
                 assert said["description"]
                 if status.startswith("2"):
                     assert all("example" in kind for kind in said["content"].values())
+    sent = document["paths"]["/v1/models/{name}/learn"]["post"]["requestBody"]["content"]
+    json_body = msgspec.json.encode(sent["application/json"]["example"])
+    lines = sent["application/x-ndjson"]["example"].encode()
+    one, other = (
+        read_rows(body, kind, Limits())
+        for body, kind in ((json_body, "application/json"), (lines, "application/x-ndjson"))
+    )
+    for name in ("rows", "targets", "ids"):
+        assert getattr(one, name) == getattr(other, name)
     assert http.get("/openapi.json").json()["components"]["schemas"]["Rows"]
 
 
@@ -408,6 +420,7 @@ def test_a_file_of_the_command_line_is_served_with_its_encoding(tmp_path, interp
     with running(service) as url, Client(url, "shop") as client:
         expected = model.predict(encoder.encode(block)[0]).tolist()
         assert client.predict(rows).predictions == expected
+        assert client.state()["columns"] == ["size", "colour"]
         named = [{"colour": colour, "size": float(size)} for size, colour in rows]
         assert client.predict(named).predictions == expected
         assert client.learn(named[:5], Y[:5]).accepted == 5
@@ -481,7 +494,7 @@ def test_a_lost_answer_is_no_reason_to_learn_twice(url, service):
         assert model.position == before + 10
 
 
-def test_a_table_is_fed_to_a_service(url, service, tmp_path):
+def test_a_table_is_fed_to_a_service(url, service, tmp_path, monkeypatch):
     model = service.models["numbers"]
     before, table = model.position, tmp_path / "table.csv"
     lines = [f"{a},{b},{c},{a}" for a, b, c in X[:30].tolist()] + ["1,2,x,4", "5,6,7,"]
@@ -494,7 +507,12 @@ def test_a_table_is_fed_to_a_service(url, service, tmp_path):
     done = CliRunner().invoke(app, command)
     assert "0 accepted, 30 known before, 2 bad" in done.stdout
     assert model.position == before + 30
-    for to, said in ((url, "give the address"), (f"{url}/v1/models/none", "no such model")):
+    monkeypatch.setattr(client_module, "_LONGEST_WAIT", 0.01)
+    nobody = "http://127.0.0.1:1/v1/models/numbers"
+    for to, said in (
+        (url, "give the address"), (f"{url}/v1/models/none", "no such model"),
+        (nobody, "cannot be reached"),
+    ):  # fmt: skip
         done = CliRunner().invoke(app, [*command[:4], "--to", to])
         assert done.exit_code == 1
         assert said in done.stderr

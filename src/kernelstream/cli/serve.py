@@ -62,6 +62,8 @@ def feed_service(
 ) -> str:  # fmt: skip
     """Send the rows of a source to a service; a summary."""
     _require_extra()
+    import httpx
+
     from kernelstream.cli.feed import feed
     from kernelstream.client import ServiceError
     from kernelstream.serve.server import read_token
@@ -71,6 +73,11 @@ def feed_service(
         return feed(source, target, to, token, form, key)
     except ServiceError as error:
         raise ValueError(f"{to}: {error}") from None
+    except httpx.TransportError as error:
+        raise ValueError(
+            f"{to} cannot be reached ({error}): is the service running there? Rows that it has "
+            "learned are not learned again when the same command is given later."
+        ) from None
 
 
 def _require_extra() -> None:

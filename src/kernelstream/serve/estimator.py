@@ -175,8 +175,9 @@ class ServedEstimator:
     def describe(self) -> dict[str, Any]:
         """The state that a person can read."""
         model = self.model
-        found = {"class": type(model).__name__, "task": self.task, "n_features": self.n_features,
-                 "columns": self.columns}  # fmt: skip
+        found: dict[str, Any] = {
+            "class": type(model).__name__, "task": self.task, "n_features": self.n_features
+        }  # fmt: skip
         if self.task == "classification":
             classes = self.classes
             found |= {"n_classes": len(classes), "classes": classes[:MOST_CLASSES]}

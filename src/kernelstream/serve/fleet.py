@@ -196,7 +196,7 @@ class ServedFleet:
         """The state that a person can read."""
         found: dict[str, Any] = {
             "class": "KeyedFleet", "models": repr(self.model.prototype), "task": self.task,
-            "n_features": self.n_features, "columns": None,
+            "n_features": self.n_features,
         }  # fmt: skip
         if self.task == "classification":
             classes = self.classes

@@ -19,6 +19,7 @@ from kernelstream.serve.estimator import Outcome, ServedEstimator
 from kernelstream.serve.fleet import ServedFleet
 from kernelstream.serve.limits import Limits
 from kernelstream.serve.log import Block, Log, RecentIds, joined
+from kernelstream.serve.rows import encoder_of
 from kernelstream.serve.statistics import Statistics
 from kernelstream.serve.waiting import DurableRoom
 
@@ -198,6 +199,8 @@ class ServedModel:
         self._admission = threading.Lock()
         self._room = DurableRoom(Path(folder), self.limits.waiting_rows)
         self._room.discharge([i for i in self._room.ids if i in self._recent_ids])
+        encoder = encoder_of(self.extra)
+        self._columns = self.served.columns if encoder is None else encoder.names
         self._width = self.served.n_features
         self._labels = set(self.served.classes)
         self._writer = threading.Thread(target=self._write, name=f"writer of {name}", daemon=True)
@@ -235,7 +238,7 @@ class ServedModel:
             summary = self.statistics.summary()
             points = list(self.statistics.history.points)
         found = {
-            "name": self.name, **self.served.describe(),
+            "name": self.name, **self.served.describe(), "columns": self._columns,
             "encoded": "encoder" in self.extra or self.served.takes_tables,
             "position": self.position,
             "checkpoint_position": self._checkpoint_position, "n_queued": self.n_queued,

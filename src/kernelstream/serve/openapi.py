@@ -11,8 +11,8 @@ from kernelstream.serve.limits import Limits
 
 __all__ = ["document"]
 
-_ROWS = {"rows": [[0.1, 2.5, -1.0], [1.5, 0.2, 0.3]]}
-_LEARN = {**_ROWS, "targets": ["yes", "no"], "ids": ["order-17", "order-18"]}
+_ROWS: dict[str, list[Any]] = {"rows": [[0.1, 2.5, -1.0], [1.5, 0.2, 0.3]]}
+_LEARN: dict[str, list[Any]] = {**_ROWS, "targets": ["yes", "no"], "ids": ["order-17", "order-18"]}
 _KEYS = "A fleet needs the keys of the rows, in keys."
 _ROW_PROPERTIES = {
     "row": {"type": "integer", "description": "Number of the row in the request, from 0."},
@@ -180,9 +180,16 @@ def _problem_schema() -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _with_example(content: dict[str, Any], example: Any) -> dict[str, Any]:
-    kind = "application/json"
-    return {**content, kind: {**content[kind], "example": example}}
+def _with_example(content: dict[str, Any], example: dict[str, list[Any]]) -> dict[str, Any]:
+    """The same example as one object, and as lines of an object per row."""
+    singular = [name.removesuffix("s") for name in example]
+    rows = [dict(zip(singular, row, strict=True)) for row in zip(*example.values(), strict=True)]
+    lines = "".join(f"{msgspec.json.encode(row).decode()}\n" for row in rows)
+    examples = {"application/json": example, "application/x-ndjson": lines}
+    return {
+        kind: {**schema, "example": examples[kind]} if kind in examples else schema
+        for kind, schema in content.items()
+    }
 
 
 def _choice(name: str, values: list[str], text: str) -> dict[str, Any]:

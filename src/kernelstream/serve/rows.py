@@ -9,7 +9,7 @@ from kernelstream.serve.log import as_rows
 from kernelstream.serve.problems import Problem
 from kernelstream.tables import Block, Encoder, TableEncoder, encoder_from_json, shortened
 
-__all__ = ["RowReader"]
+__all__ = ["RowReader", "encoder_of"]
 
 
 class RowReader:
@@ -31,17 +31,14 @@ class RowReader:
         takes_tables: bool = False,
     ):  # fmt: skip
         self._takes_tables = takes_tables
-        self._encoder = None if encoder is None or encoder.is_sparse else encoder
-        self.columns = columns
-        if self._encoder is not None:
-            self.columns = self._encoder.names
+        self._encoder = encoder
+        self.columns = columns if encoder is None else encoder.names
         self._limits = limits
 
     @classmethod
     def of_model(cls, model: Any) -> "RowReader":
         """The reader for a `ServedModel`."""
-        saved = model.extra.get("encoder")
-        encoder = None if saved is None else encoder_from_json(saved)
+        encoder = encoder_of(model.extra)
         return cls(model.served.columns, encoder, model.limits, model.served.takes_tables)
 
     def read(
@@ -136,6 +133,13 @@ class RowReader:
                 "service takes: send fewer columns, or raise the limit.",
                 limit=self._limits.features,
             )  # fmt: skip
+
+
+def encoder_of(extra: dict[str, Any]) -> TableEncoder | Encoder | None:
+    """How columns are encoded, of a file that `kernelstream run` made of a table."""
+    saved = extra.get("encoder")
+    encoder = None if saved is None else encoder_from_json(saved)
+    return None if encoder is None or encoder.is_sparse else encoder
 
 
 def _as_array(rows: list[Any], n_features: int | None) -> np.ndarray | None:
