@@ -1,5 +1,7 @@
 """A row by itself takes a shorter way, which gives what the longer one gives."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -29,9 +31,9 @@ BUDGETS = [OldestOut(20), OldestOut(20, exact=True), SmallestOut(20), LeastLoss(
 @settings(max_examples=25, deadline=None)
 @given(
     st.sampled_from(KERNELS), st.sampled_from(BUDGETS), st.sampled_from([np.float64, np.float32]),
-    st.integers(2, 4), st.integers(0, 9),
+    st.integers(2, 4), st.integers(0, 9), st.sampled_from([None, "running"]),
 )  # fmt: skip
-def test_both_ways_agree(kernel, budget, dtype, n_classes, seed):
+def test_both_ways_agree(kernel, budget, dtype, n_classes, seed, scaling):
     X, y = rows(60, n_classes=n_classes, seed=seed)
     X = X.astype(dtype)
     models = []
@@ -40,7 +42,7 @@ def test_both_ways_agree(kernel, budget, dtype, n_classes, seed):
             interpret(patch)
             if not shorter:
                 by_the_longer_way(patch)
-            model = ks.KernelClassifier(kernel, budget=budget, regularization=1e-3)
+            model = ks.KernelClassifier(kernel, budget=budget, regularization=1e-3, scaling=scaling)
             model.partial_fit(X[:5], y[:5], classes=np.arange(n_classes))
             said = []
             for x, label in zip(X[5:], y[5:], strict=True):
@@ -57,15 +59,56 @@ def test_both_ways_agree(kernel, budget, dtype, n_classes, seed):
         assert said == expected
 
 
-def test_compiled_it_agrees_too():
+@pytest.mark.parametrize("scaling", [None, "running"])
+def test_compiled_it_agrees_too(scaling):
     X, y = rows(300)
-    one = ks.KernelClassifier(budget=30).partial_fit(X[:5], y[:5], classes=[0, 1, 2])
-    block = ks.KernelClassifier(budget=30).partial_fit(X, y, classes=[0, 1, 2])
+    new = partial(ks.KernelClassifier, budget=30, scaling=scaling)
+    one = new().partial_fit(X[:5], y[:5], classes=[0, 1, 2])
+    block = new().partial_fit(X, y, classes=[0, 1, 2])
     for x, label in zip(X[5:], y[5:], strict=True):
         one.learn_one(x, label)
+    assert one.machine_.scratch["row path"] is not None
     np.testing.assert_allclose(one.decision_function(X), block.decision_function(X), rtol=1e-9)
     single = [one.predict_one(x) for x in X]
     assert single == one.predict(X).tolist()
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_scaled_targets_and_rows_that_are_refused():
+    X, _ = rows(80)
+    y = 100.0 * X[:, 0] + 7.0
+    new = partial(ks.KernelRegressor, budget=30, scaling="running", target_scaling="running")
+    one, block = new().partial_fit(X[:5], y[:5]), new().partial_fit(X[:40], y[:40])
+    for i in range(5, 80):
+        if i == 40:
+            np.testing.assert_allclose(one.predict(X), block.predict(X), rtol=1e-9)
+        before = one.machine_.to_arrays()
+        for x, target in ((np.full(4, np.nan), 0.0), (X[i], 1e200)):
+            with pytest.raises(ValueError, match="refused"):
+                one.learn_one(x, target)
+        for name, array in one.machine_.to_arrays().items():
+            np.testing.assert_array_equal(array, before[name], err_msg=name)
+        one.learn_one(X[i], y[i])
+        assert one.predict_one(X[i]) == pytest.approx(one.predict(X[[i]])[0], rel=1e-9)
+    assert one.machine_.scratch["row path"] is not None
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_an_interrupted_row_leaves_the_statistics_as_they_were(monkeypatch):
+    X, y = rows(20)
+    model = ks.KernelClassifier(scaling="running").partial_fit(X[:10], y[:10], classes=[0, 1, 2])
+    model.learn_one(X[10], y[10])
+    before = {name: array.copy() for name, array in model.machine_.to_arrays().items()}
+
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    path = model.machine_.scratch["row path"]
+    monkeypatch.setattr(path, "_learn", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn_one(X[11], y[11])
+    for name, array in model.machine_.to_arrays().items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
 
 
 def test_rows_far_from_zero_take_the_longer_way():
@@ -114,7 +157,6 @@ def test_where_there_is_no_shorter_way():
     X, y = rows(30)
     for params in (
         {"kernel": Laplacian(0.3)},
-        {"scaling": "running"},
         {"kernel": "linear"},
         {"budget": Merge(9)},
     ):

@@ -436,6 +436,5 @@ def _learns_in_place(machine: Learner, row: Any, y: float) -> bool:
     if machine.learns_in_one_call():
         with machine.gate.lock:  # for which new readers wait, as long as one row takes
             if not machine.gate.readers:
-                machine.learn_row(row, y)
-                return True
+                return machine.learn_at_once(row, y)
     return False

@@ -368,11 +368,22 @@ class Machine(Learner):
         y, units = targets_in_order(self, y, weight)
         return Alike(stop, Block(X, x, y, weight), units)
 
-    def learn_row(self, X: Any, y: float) -> None:
-        """Learn a block of one row: `learn` without what only longer blocks need."""
+    def learn_at_once(self, X: Any, y: float) -> bool:
         path = self._row_path()
         if path is not None and path.learn(X, y):
-            return
+            return True
+        if (
+            self._is_scaled()
+        ):  # whose statistics come before the row, so that it may have to be undone
+            return False
+        self.learn_row(X, y)
+        return True
+
+    def _is_scaled(self) -> bool:
+        return bool(self.parts.scaling.is_scaled or self.parts.target_scaling.is_scaled)
+
+    def learn_row(self, X: Any, y: float) -> None:
+        """Learn a block of one row: `learn` without what only longer blocks need."""
         problem = extreme_target(y)
         if problem is not None:
             raise BadRow(0, problem)
@@ -390,18 +401,17 @@ class Machine(Learner):
         renew_after(self, n_before)
 
     def learns_in_one_call(self) -> bool:
-        """Whether `learn_row` changes the machine in a single call of compiled code.
+        """Whether `learn_at_once` changes the machine in a single call of compiled code.
 
         Then nothing can interrupt it half way: there is room for the row, the code is compiled, and
         the loop itself writes the row.
         """
         room = self.limit is not None or self.n_points < self.n_slots
-        if room and self.scratch.get("row path") is not None:
+        if room and self._row_path() is not None:
             return True
         is_ready = "learn" in self.scratch and self.store.writes_in_loop
-        is_scaled = self.parts.scaling.is_scaled or self.parts.target_scaling.is_scaled
         is_due = self.parts.update.tile_rows(self.n_seen) == 1  # something, after this row
-        changes_more = is_scaled or is_due or self.parts.update.finishes
+        changes_more = self._is_scaled() or is_due or self.parts.update.finishes
         return room and is_ready and not changes_more
 
     def _row_path(self) -> RowPath | None:
@@ -476,7 +486,7 @@ class Machine(Learner):
 
     def loop_state(self) -> State:
         """The state as loops are given it: the same code learns with and without a scaling."""
-        if not (self.parts.scaling.is_scaled or self.parts.target_scaling.is_scaled):
+        if not self._is_scaled():
             return self.state
         nothing = UNSCALED.state()
         return self.state._replace(scaling=nothing, target_scaling=nothing)
@@ -622,13 +632,11 @@ class Machine(Learner):
 
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""
-        path = self._row_path()
+        path, X = self._row_path(), scaled(self, X)
         scores = None if path is None else path.scores(X)
-        if scores is not None:
-            return scores
-        X = scaled(self, X)
-        basis = self.store.basis(self.n_points, X, self._checked_row(X))
-        scores = scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
+        if scores is None:
+            basis = self.store.basis(self.n_points, X, self._checked_row(X))
+            scores = scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
         return unscaled_scores(self, scores)
 
     def knows(self, readout: str) -> bool:

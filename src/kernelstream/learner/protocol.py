@@ -58,8 +58,13 @@ class Learner(Protocol):
         ...
 
     def learns_in_one_call(self) -> bool:
-        """Whether nothing can interrupt `learn_row` half way."""
+        """Whether nothing can interrupt `learn_at_once` half way."""
         ...
+
+    def learn_at_once(self, X: Any, y: float) -> bool:
+        """Learn a block of one row; False: nothing has changed, and it takes `begin` and more."""
+        self.learn_row(X, y)
+        return True
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
         """The scores of every row, of shape (rows, outputs)."""

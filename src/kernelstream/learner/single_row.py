@@ -2,7 +2,8 @@
 
 All that these calls are given but the row itself stays the same from row to row, so that it is made
 once, and checked once. The first call makes kernel values and raw scores and changes nothing; the
-second one is the loop.
+second one is the loop. Where rows or targets are scaled, a call for each comes before; the
+statistics are put back if the row is not learned then.
 """
 
 from functools import partial
@@ -14,6 +15,8 @@ from kernelstream.compiled import compiled, entry_point, helper
 from kernelstream.expansion import Tile
 from kernelstream.learner.learn import learn_tile, new_trail
 from kernelstream.learner.rows import LARGEST_TARGET, largest_kernel
+from kernelstream.learner.state import arrays
+from kernelstream.scalings import count_and_scale, count_and_scale_targets
 from kernelstream.stores import NOTHING_PENDING
 
 if TYPE_CHECKING:
@@ -25,11 +28,11 @@ __all__ = ["RowPath", "has_row_path"]
 def has_row_path(machine: "Machine") -> bool:
     """Whether rows of a machine can be learned and scored so."""
     parts, kernel = machine.parts, machine.kernel
-    is_scaled = parts.scaling.is_scaled or parts.target_scaling.is_scaled
     return (
         machine.store.points_in_memory() is not None
         and parts.loop == "expansion"
-        and not is_scaled
+        and not parts.scaling.renews
+        and not parts.target_scaling.renews
         and kernel.from_products
         and kernel.is_bounded_by_cache
     )
@@ -43,7 +46,9 @@ class RowPath:
         assert points is not None
         self.rows, self.row_cache = points
         self.state, self.changes = machine.state, machine.changes()
-        self.n_points = self.state.expansion.n_points
+        self.given_state = machine.loop_state()
+        self.n_points, self.n_seen = self.state.expansion.n_points, self.state.expansion.n_seen
+        self.statistics = _Statistics(machine)
         self.has_limit = machine.limit is not None
         self.store: Any = machine.store  # of dense points
         self.model = machine.model
@@ -75,19 +80,27 @@ class RowPath:
         has_room = n < len(self.memory) - 1 or self.has_limit
         if not has_room or self.store.journal is not None or not abs(y) <= LARGEST_TARGET:
             return False
-        self.X[0] = X[0]
+        before = int(self.n_seen[0])
+        self.statistics.save()
+        try:
+            return self.statistics.take(X, y, self.X, self.y) and self._learn_taken(n)
+        finally:
+            if self.n_seen[0] == before:  # it was not learned: refused, or interrupted
+                self.statistics.put_back()
+
+    def _learn_taken(self, n: int) -> bool:
+        """Learn the row that has been taken; whether it was."""
         if not self._make(*self._given()):
             return False
-        self.y[0] = y
         if self.tile is None or self.tile.n_points != n:
             self._renew_tile(n)
-        arguments = (self.model, self.state, self.tile, self.trail, self.work, self.writer)
+        arguments = (self.model, self.given_state, self.tile, self.trail, self.work, self.writer)
         if self._learn is None:
             self._learn = entry_point(learn_tile, *arguments)
         return bool(self._learn(*arguments))
 
     def scores(self, X: np.ndarray) -> np.ndarray | None:
-        """The scores of a row; None: the longer way has to be gone. Threads may come at once."""
+        """The scores of a scaled row; None: the longer way has to be gone. Threads may come at once."""
         column, out = self._room_for_scores()
         return out.reshape(-1) if self._score(*self._scored(X, column, out)) else None
 
@@ -116,6 +129,54 @@ class RowPath:
         return (
             np.empty(self.n_points[0], self.memory.dtype), np.empty((self.raw.shape[0], 1, 1)),
         )  # fmt: skip
+
+
+class _Statistics:
+    """What scalings of rows and targets know, and how it was before the row that is learned."""
+
+    def __init__(self, machine: "Machine") -> None:
+        state, parts = machine.state, machine.parts
+        self._of_rows = machine.scaling, state.scaling
+        self._of_targets = machine.target_scaling, state.target_scaling
+        self._scales_rows = parts.scaling.is_scaled
+        self._scales_targets = parts.target_scaling.is_scaled
+        self._arrays = [
+            (array.copy(), array)
+            for record in (state.scaling, state.target_scaling)
+            for _, array in arrays(record)
+        ]
+        self._weight, self._target, self._units = np.ones(1), np.zeros(1), np.zeros((4, 1))
+        self._calls: dict[str, Any] = {}
+
+    def save(self) -> None:
+        """Be ready to go back to the statistics as they are now."""
+        for saved, array in self._arrays:
+            saved[...] = array
+
+    def put_back(self) -> None:
+        """Go back to the statistics as they were."""
+        for saved, array in self._arrays:
+            array[...] = saved
+
+    def take(self, X: np.ndarray, y: float, X_out: np.ndarray, y_out: np.ndarray) -> bool:
+        """Write a row and its target, scaled, and let both count; whether the row can be scaled."""
+        if not self._scales_rows:
+            X_out[0] = X[0]
+        elif not self._call(count_and_scale, *self._of_rows, X, self._weight, X_out):
+            return False
+        if not self._scales_targets:
+            y_out[0] = y
+            return True
+        self._target[0] = y
+        given = self._target, self._weight, y_out, self._units
+        self._call(count_and_scale_targets, *self._of_targets, *given)
+        return True
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
+        name = function.__name__
+        if name not in self._calls:
+            self._calls[name] = entry_point(function, *arguments)
+        return self._calls[name](*arguments)
 
 
 def _largest_norm2(machine: "Machine") -> float:
