@@ -106,7 +106,10 @@ def test_a_taxonomy_can_be_made_in_many_ways():
             "no path from 0 to 1",
         ),
         (lambda: LabelGraph.from_edges([(0, 1)], kernel="heat"), "kernel='heat' is unknown"),
-        (lambda: LabelGraph.from_scipy(sparse.csr_array(np.eye(3)), labels=["a"]), "labels has 1 names"),
+        (
+            lambda: LabelGraph.from_scipy(sparse.csr_array(np.eye(3)), labels=["a"]),
+            "labels has 1 names",
+        ),
         (lambda: LabelMatrix([0, 1], kernel=np.array([[0, 1.0], [1, 0]])), "eigenvalue -1"),
         (lambda: LabelMatrix([0, 1], kernel=np.array([[1, 0.5], [0, 1]])), "not symmetric"),
         (lambda: LabelMatrix([0, 1], kernel=np.eye(3)), r"shape \(2, 2\)"),

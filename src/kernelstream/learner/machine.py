@@ -315,41 +315,35 @@ class Machine(Learner):
         list of Trail
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
-        with self._threads(min(X.shape[0], tile_rows or self._tile_rows())):
-            return self._learn(X, y, weight, new_outputs, keep_scores, tile_rows)
-
-    def _learn(
-        self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int],
-        keep_scores: bool, tile_rows: int | None,
-    ) -> list[Trail]:  # fmt: skip
         ends, start, trails = [*new_outputs, X.shape[0]], 0, []
         loop = LOOPS[self.parts.loop]
-        for piece, end in enumerate(ends):
-            if piece > 0:
-                self.add_outputs(1)
-            if start == end:
-                continue
-            trail, begin = new_trail(end - start, self.n_outputs if keep_scores else 0), start
-            while start < end:
-                first, n_before = start, self.n_seen
-                alike = self._scaled_alike(X, y, weight, start, end)
-                while start < alike.stop:
-                    stop = min(alike.stop, start + (tile_rows or self._tile_rows()))
-                    self.make_room(stop - start)
-                    own = _piece(trail, start - begin, stop - begin)
-                    try:
-                        done = loop(self, *_piece(alike.rows, start - first, stop - first), own)
-                        if done < stop - start:
-                            raise BadRow(done, TOO_LARGE_A_STEP)
-                    except BadRow as bad:  # which counted from the beginning of the tile
-                        raise BadRow(start + bad.row, bad.reason) from None
-                    start = stop
-                if alike.units is not None and keep_scores:  # scores in the units of y
-                    zero, unit, least, most = alike.units[:, :, None]
-                    scores = trail.scores[first - begin : start - begin]
-                    scores[:] = np.clip(zero + unit * scores, least, most)
-                renew_after(self, n_before)
-            trails.append(trail)
+        with self._threads(min(X.shape[0], tile_rows or self._tile_rows())):
+            for piece, end in enumerate(ends):
+                if piece > 0:
+                    self.add_outputs(1)
+                if start == end:
+                    continue
+                trail, begin = new_trail(end - start, self.n_outputs if keep_scores else 0), start
+                while start < end:
+                    first, n_before = start, self.n_seen
+                    alike = self._scaled_alike(X, y, weight, start, end)
+                    while start < alike.stop:
+                        stop = min(alike.stop, start + (tile_rows or self._tile_rows()))
+                        self.make_room(stop - start)
+                        own = _piece(trail, start - begin, stop - begin)
+                        try:
+                            done = loop(self, *_piece(alike.rows, start - first, stop - first), own)
+                            if done < stop - start:
+                                raise BadRow(done, TOO_LARGE_A_STEP)
+                        except BadRow as bad:  # which counted from the beginning of the tile
+                            raise BadRow(start + bad.row, bad.reason) from None
+                        start = stop
+                    if alike.units is not None and keep_scores:  # scores in the units of y
+                        zero, unit, least, most = alike.units[:, :, None]
+                        scores = trail.scores[first - begin : start - begin]
+                        scores[:] = np.clip(zero + unit * scores, least, most)
+                    renew_after(self, n_before)
+                trails.append(trail)
         return trails
 
     def _scaled_alike(
@@ -369,12 +363,11 @@ class Machine(Learner):
         return Alike(stop, Block(X, x, y, weight), units)
 
     def learn_at_once(self, X: Any, y: float) -> bool:
+        """Learn a block of one row in a step that nothing can interrupt; False: it cannot be."""
         path = self._row_path()
         if path is not None and path.learn(X, y):
             return True
-        if (
-            self._is_scaled()
-        ):  # whose statistics come before the row, so that it may have to be undone
+        if self._is_scaled():  # statistics come before the row, which may have to be undone
             return False
         self.learn_row(X, y)
         return True

@@ -100,7 +100,7 @@ class RowPath:
         return bool(self._learn(*arguments))
 
     def scores(self, X: np.ndarray) -> np.ndarray | None:
-        """The scores of a scaled row; None: the longer way has to be gone. Threads may come at once."""
+        """The scores of a scaled row; None: take the longer way. Threads may come at once."""
         column, out = self._room_for_scores()
         return out.reshape(-1) if self._score(*self._scored(X, column, out)) else None
 
