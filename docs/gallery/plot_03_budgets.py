@@ -3,8 +3,8 @@ Budgets side by side
 ====================
 
 A model keeps a limited number of support vectors. When the budget is full, something must go: the
-oldest point, the smallest one, the one that the others can best replace, or two points that become
-one. With few points this choice decides the error.
+oldest point, the one that the others can best replace, or two points that become one. With few
+points this choice decides the error.
 """
 
 import matplotlib.pyplot as plt
@@ -17,12 +17,7 @@ X = X / 16
 sizes = [32, 64, 128, 256]
 
 figure, axis = plt.subplots(figsize=(6.5, 4), layout="constrained")
-for budget in [
-    ks.budgets.OldestOut,
-    ks.budgets.SmallestOut,
-    ks.budgets.LeastLoss,
-    ks.budgets.Merge,
-]:
+for budget in (ks.budgets.OldestOut, ks.budgets.LeastLoss, ks.budgets.Merge):
     errors = []
     for size in sizes:
         model = ks.make("pa", "classifier", gamma=0.25, budget=budget(size))
