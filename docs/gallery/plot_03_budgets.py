@@ -17,7 +17,7 @@ X = X / 16
 sizes = [32, 64, 128, 256]
 
 figure, axis = plt.subplots(figsize=(6.5, 4), layout="constrained")
-for budget in [ks.budgets.OldestOut, ks.budgets.LeastLoss, ks.budgets.Merge]:
+for budget in (ks.budgets.OldestOut, ks.budgets.LeastLoss, ks.budgets.Merge):
     errors = []
     for size in sizes:
         model = ks.make("pa", "classifier", gamma=0.25, budget=budget(size))
