@@ -158,15 +158,16 @@ class StreamEstimator(Intake, BaseEstimator):
 
     def _learn_row(self, x: Any, y: float) -> None:
         """Learn one row, all or nothing."""
-        machine, row = self.machine_, self._row(x)
-        if _learns_in_place(machine, row, y):
+        learned = self._known()
+        row, means = self._counted_row(x, learned)
+        if means is None and _learns_in_place(learned.machine, row, y):
             return
-        learned, machine = self._known(), machine.changeable()
+        machine = learned.machine.changeable()
         with machine.gate.for_writing():
             try:
                 machine.begin()
                 machine.learn_row(row, y)
-                self._knowledge = learned._replace(machine=machine)
+                self._knowledge = learned._replace(machine=machine, means=means)
                 machine.commit()
             except BaseException:
                 if machine.roll_back():

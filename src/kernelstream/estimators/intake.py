@@ -20,6 +20,8 @@ from kernelstream.stores import as_sparse_rows, rows_on
 
 __all__ = ["Encoded", "Intake", "Learned", "Rows"]
 
+_ONCE = np.ones(1)  # the weight of a row
+
 
 class Learned(NamedTuple):
     """Everything that an estimator has learned, published in one step."""
@@ -260,7 +262,7 @@ class Intake(BadRowPolicy):
 
     def _learns_in_place(self, learned: Learned | None) -> bool:
         """Whether a row goes to the machine as it is, and counts once."""
-        return learned is not None and learned.columns is None and learned.means is None
+        return learned is not None and learned.columns is None
 
     @staticmethod
     def _first_row(x: Any) -> Any:
@@ -275,9 +277,22 @@ class Intake(BadRowPolicy):
         """One row as a block, as the machine keeps rows; it checks the values."""
         learned = self._learned if learned is None else learned
         assert learned is not None
-        machine = learned.machine
         if learned.columns is not None or isinstance(x, dict):
             return self._asked(self._first_row(x), learned)
+        X = self._given_row(x, learned)
+        return X if learned.means is None else learned.means.filled(X)
+
+    def _counted_row(self, x: Any, learned: Learned) -> tuple[Any, Means | None]:
+        """One row that is to be learned, as a block, and the means after it."""
+        if learned.means is None:
+            return self._row(x, learned), None
+        X = self._rows([x]) if isinstance(x, dict) else self._given_row(x, learned)
+        means, X = learned.means.including(X, _ONCE)
+        return X, means
+
+    def _given_row(self, x: Any, learned: Learned) -> Any:
+        """One row as a block, in which something may be missing."""
+        machine = learned.machine
         if sparse.issparse(x) and machine.is_sparse and x.shape == (1, machine.n_features):
             return _as_kept(x, machine)  # at the cost of its nonzeros
         if type(x) is not np.ndarray or x.dtype != machine.dtype or not x.flags.carray:
@@ -296,7 +311,7 @@ class Intake(BadRowPolicy):
         X = x.reshape(1, -1)
         if machine.is_sparse:
             return sparse.csr_array(X)
-        return X if learned.means is None else learned.means.filled(X)
+        return X
 
 
 def _as_kept(X: Any, machine: Learner) -> Any:

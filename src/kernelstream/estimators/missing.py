@@ -38,12 +38,11 @@ class Means(NamedTuple):
 
         A row without weight does not count.
         """
-        missing, counts = np.isnan(X), weight > 0.0
-        gaps = np.flatnonzero(missing.any(axis=0))
-        total = self.total.copy()
-        _add_rows(as_argument(X, X.dtype), counts, total)
-        n_missing = self.n_missing
-        if gaps.size:
+        total, n_missing, counts = self.total.copy(), self.n_missing, weight > 0.0
+        is_complete = _add_rows(as_argument(X, X.dtype), counts, total)
+        missing = np.zeros(X.shape, np.bool_) if is_complete else np.isnan(X)
+        if not is_complete:
+            gaps = np.flatnonzero(missing.any(axis=0))
             there = counts[:, None] & ~missing[:, gaps]
             before = np.where(there, X[:, gaps], 0.0)
             sums = np.cumsum(np.vstack([self.total[gaps], before]), axis=0)
@@ -109,11 +108,17 @@ class Means(NamedTuple):
 
 @compiled
 def _add_rows(X, counts, total):
-    """Add rows in their order, so that it does not matter how they were cut into blocks."""
+    """Add rows in their order, so that it does not matter how they were cut into blocks.
+
+    Answers whether nothing is missing.
+    """
+    is_complete = True
     for i in range(X.shape[0]):
-        if counts[i]:
-            for j in range(X.shape[1]):
+        for j in range(X.shape[1]):
+            is_complete &= X[i, j] == X[i, j]  # which NaN is not
+            if counts[i]:
                 total[j] += X[i, j]
+    return is_complete
 
 
 def new_means(missing: Any, X: Any, markable: Any = None) -> Means | None:
