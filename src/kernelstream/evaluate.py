@@ -123,21 +123,17 @@ def prequential(
         classes = sound_labels(y)
         warn_of_ids(len(classes), n_rows)
         classes = classes if len(classes) > 1 else None
-    # A model that does not predict by its last state is asked before every row, one by one.
-    asked = model.readout() != "last"
-    block = 1 if asked else _BLOCK
     # A model keeps what is known of its losses, so that streams can be cut anywhere.
     watch: LossWatch = model.loss_watch
     trails: list[Trail] = []
     learned: list[np.ndarray] = []
     events: list[np.ndarray] = []
     with progress_bar(n_rows, type(model).__name__, progress) as show:
-        for start in range(0, n_rows, block):
-            rows = slice(start, min(start + block, n_rows))
-            target, rows_of_X = None if y is None else y[rows], _safe_indexing(X, rows)
-            before = _asked(model, rows_of_X) if asked and model.__sklearn_is_fitted__() else {}
-            found, kept = model.learn_block(rows_of_X, target, classes)
-            trails += [trail._replace(**before) for trail in found]
+        for start in range(0, n_rows, _BLOCK):
+            rows = slice(start, min(start + _BLOCK, n_rows))
+            target = None if y is None else y[rows]
+            found, kept = model.learn_block(_safe_indexing(X, rows), target, classes)
+            trails += found
             places = start + (np.arange(rows.stop - start) if kept is None else kept)
             learned.append(places)
             if found:
@@ -152,17 +148,6 @@ def prequential(
         raise ValueError("no row of X could be learned: there is nothing to evaluate.")
     targets = None if y is None else y[all_rows]
     return _result(model, targets, trails, all_rows, np.concatenate(events))
-
-
-def _asked(model: Any, X: Any) -> dict[str, np.ndarray]:
-    """What a model that does not predict by its last state says of a row, for its trail."""
-    try:
-        said = {"scores": model.outputs(X)}
-    except ValueError:  # a bad row, which learning treats as the model was told to
-        return {}
-    if model.task == "novelty":
-        said["margin"] = np.array([model.offset_])
-    return said
 
 
 def _result(

@@ -292,7 +292,7 @@ class Machine(Learner):
 
     def learn(
         self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
-        keep_scores: bool = True, tile_rows: int | None = None,
+        keep_scores: bool = True, tile_rows: int | None = None, readout: str = "last",
     ) -> list[Trail]:  # fmt: skip
         """Learn the rows of X in order; return what happened at each.
 
@@ -309,6 +309,9 @@ class Machine(Learner):
             Whether trails keep every score, which takes memory.
         tile_rows : int, default=None
             How many rows share a matrix product: it changes the speed, not the result.
+        readout : {"last", "averaged", "voted"}, default="last"
+            What says the scores that trails keep, and the margin: see `scores`. Only the last model
+            is known for a tile of rows at once; the others are asked row by row.
 
         Returns
         -------
@@ -316,7 +319,7 @@ class Machine(Learner):
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
         ends, start, trails = [*new_outputs, X.shape[0]], 0, []
-        loop = LOOPS[self.parts.loop]
+        loop, tile_rows = LOOPS[self.parts.loop], tile_rows if readout == "last" else 1
         with self._threads(min(X.shape[0], tile_rows or self._tile_rows())):
             for piece, end in enumerate(ends):
                 if piece > 0:
@@ -331,12 +334,16 @@ class Machine(Learner):
                         stop = min(alike.stop, start + (tile_rows or self._tile_rows()))
                         self.make_room(stop - start)
                         own = _piece(trail, start - begin, stop - begin)
+                        rows = _piece(alike.rows, start - first, stop - first)
+                        said = None if readout == "last" else self._said(rows, readout)
                         try:
-                            done = loop(self, *_piece(alike.rows, start - first, stop - first), own)
+                            done = loop(self, *rows, own)
                             if done < stop - start:
                                 raise BadRow(done, TOO_LARGE_A_STEP)
                         except BadRow as bad:  # which counted from the beginning of the tile
                             raise BadRow(start + bad.row, bad.reason) from None
+                        if said is not None:
+                            own.scores[:], own.margin[:] = said
                         start = stop
                     if alike.units is not None and keep_scores:  # scores in the units of y
                         zero, unit, least, most = alike.units[:, :, None]
@@ -361,6 +368,14 @@ class Machine(Learner):
             raise BadRow(start + bad.row, bad.reason) from None
         y, units = targets_in_order(self, y, weight)
         return Alike(stop, Block(X, x, y, weight), units)
+
+    def _said(self, rows: "Block", readout: str) -> tuple[np.ndarray, float] | None:
+        """The scores of rows that are about to be learned, and the margin; None of the first."""
+        if self.n_seen == 0:
+            return None
+        basis = self.store.basis(self.n_points, rows.X, rows.x)
+        scores = READOUTS[readout](self.state.expansion, self.state.intercept.b, basis)
+        return scores, self.averaged_margin if readout == "averaged" else self.margin
 
     def learn_at_once(self, X: Any, y: float) -> bool:
         """Learn a block of one row in a step that nothing can interrupt; False: it cannot be."""

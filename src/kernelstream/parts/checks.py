@@ -94,9 +94,9 @@ def one_of(name: str, value: Any, choices: list[str]) -> str:
     >>> one_of("rule", "paper", ["relative", "paper"])
     'paper'
     """
+    if isinstance(value, str) and value in choices:
+        return value
     listed = ", ".join(repr(c) for c in choices)
     if not isinstance(value, str):
         raise TypeError(f"{name}={value!r} is not a name: choose one of {listed}.")
-    if value not in choices:
-        raise ValueError(f"{name}={value!r} is unknown: choose one of {listed}.")
-    return value
+    raise ValueError(f"{name}={value!r} is unknown: choose one of {listed}.")
