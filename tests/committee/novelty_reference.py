@@ -86,7 +86,7 @@ class Reference:
         self.reservoir = np.zeros((0, n_features))
         self.n_offered, self.renewal = 0, 1
         self.members, self.mixed = Moments(), Moments()
-        self.threshold, self.count = 1.2 * norm.ppf(nu), 0.0
+        self.threshold, self.count = norm.ppf(nu), 0.0
 
     # --- scaling ---
 
@@ -183,7 +183,7 @@ class Reference:
             let_in = t + 1 < 33 or self.mixed.standardised(score) >= -1.5
             self.members.add(said, weight)
             self.mixed.add(score, weight)
-            step = min(0.5, max(0.001, 0.5 / (100 + self.count)) / self.nu)
+            step = min(0.5, max(0.001, 0.5 / (150 + self.count)) / self.nu)
             self.threshold += step * (self.nu - (score < self.threshold))
             self.count += weight
         self.rows = np.vstack([self.rows, self.counted(x)])
