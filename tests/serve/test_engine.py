@@ -28,8 +28,9 @@ def serve(tmp_path):
     """Make served models in one folder; those still open are closed at the end."""
     made = []
 
-    def make(**options):
-        made.append(ServedModel("test", new_model(), tmp_path / "folder", **options))
+    def make(model=None, **options):
+        model = new_model() if model is None else model
+        made.append(ServedModel("test", model, tmp_path / "folder", **options))
         return made[-1]
 
     yield make
@@ -232,8 +233,9 @@ def test_a_writer_that_fails_says_so(serve):
 
 
 @pytest.mark.usefixtures("without_compiler")
-def test_rows_that_only_learning_refuses_are_left_out_and_told(serve, tmp_path):
-    served = serve()
+@pytest.mark.parametrize("preset", ["linear-pa", "averaged-perceptron"])
+def test_rows_that_only_learning_refuses_are_left_out_and_told(serve, tmp_path, preset):
+    served = serve(ks.make(preset, "classifier", kernel="linear"))
     X = ROWS[:20].copy()
     X[7] = 1e200  # finite, and too large for its kernel
     (answer,) = learn(served, Block(X, Y[:20], IDS[:20]))
@@ -241,6 +243,7 @@ def test_rows_that_only_learning_refuses_are_left_out_and_told(serve, tmp_path):
     assert answer.predictions[7] is None
     state = served.state()
     assert (state["n_learned"], state["position"], state["n_skipped"]) == (19, 20, 1)
+    assert served.served.model.n_seen_ == 19  # none of them twice
     assert state["bad_rows"][0]["row"] == 8
     found = after_a_crash(served, tmp_path)
     assert found.served.model.n_seen_ == 19
