@@ -72,7 +72,7 @@ format: $(VENV)/.ready
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.ready  ## speed as ratios, measured side by side
-	$(BIN)/python benchmarks/run.py $(ONLY)
+	INTO=$(INTO) $(BIN)/python benchmarks/run.py $(ONLY)
 
 # What only the documentation needs is installed by its own target, so that tests start sooner.
 $(VENV)/.docs-ready: $(VENV)/.ready

@@ -25,6 +25,23 @@ class Figure(NamedTuple):
 
 
 FIGURES: list[Figure] = []
+LINES: list[str] = []
+
+
+def say(line):
+    """Print a line, and keep it for `write_into`."""
+    LINES.append(line.rstrip())
+    print(line, flush=True)
+
+
+def write_into(path):
+    """Put all that was said into the block of a page that a comment marks."""
+    page = Path(path)
+    before, mark, after = page.read_text().partition("<!-- made by make bench -->\n")
+    if not mark:
+        raise SystemExit(f"{path} has no line <!-- made by make bench -->.")
+    rest = after.split("```\n", 1)[1] if after.startswith("```text\n") else after
+    page.write_text(f"{before}{mark}```text\n{chr(10).join(LINES)}\n```\n{rest}")
 
 
 def report(name, value, at_least=None, at_most=None, digits=2):
@@ -36,16 +53,17 @@ def report(name, value, at_least=None, at_most=None, digits=2):
         wanted, holds = f"at most {at_most:g}", value <= at_most
     FIGURES.append(Figure(name, value, wanted, holds))
     remark = "" if holds else "  SHORT"
-    print(f"{name:<72} {value:>10.{digits}f}  {wanted}{remark}", flush=True)
+    say(f"{name:<72} {value:>10.{digits}f}  {wanted}{remark}")
 
 
 def tell_which_fall_short():
     """The last lines of a run: which thresholds were not reached."""
     with_threshold = [figure for figure in FIGURES if figure.wanted]
     short = [figure for figure in with_threshold if not figure.holds]
-    print(f"\n{len(with_threshold) - len(short)} of {len(with_threshold)} thresholds are reached.")
+    say("")
+    say(f"{len(with_threshold) - len(short)} of {len(with_threshold)} thresholds are reached.")
     for figure in short:
-        print(f"  short: {figure.name}: {figure.value:.2f}, wanted {figure.wanted}")
+        say(f"  short: {figure.name}: {figure.value:.2f}, wanted {figure.wanted}")
 
 
 def medians(actions, repeat=5):
@@ -89,10 +107,11 @@ def describe_machine():
         "Numba": numba.__version__, "scikit-learn": sklearn.__version__,
         "kernelstream": ks.__version__,
     }  # fmt: skip
-    print(f"machine: {cpu_name()}, {os.cpu_count()} cores{load}, {platform.system()}")
-    print(f"BLAS: {', '.join(sorted(blas))}; a product of matrices {gigaflops():.0f} GFLOP/s")
-    print("versions:", ", ".join(f"{name} {version}" for name, version in versions.items()))
-    print(f"data: {data_folder() or 'none (KERNELSTREAM_DATA is not set): rows are generated'}\n")
+    say(f"machine: {cpu_name()}, {os.cpu_count()} cores{load}, {platform.system()}")
+    say(f"BLAS: {', '.join(sorted(blas))}; a product of matrices {gigaflops():.0f} GFLOP/s")
+    say("versions: " + ", ".join(f"{name} {version}" for name, version in versions.items()))
+    say(f"data: {'MNIST and USPS' if data_folder() else 'generated rows, no $KERNELSTREAM_DATA'}")
+    say("")
 
 
 def data_folder():

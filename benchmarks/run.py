@@ -2,6 +2,7 @@
 
     make bench                  everything, a few minutes
     make bench ONLY="one row"   the benchmarks whose name contains this
+    make bench INTO=docs/benchmarks.md    everything, and into the page of its figures
 
 What "bare" means: the matrix product of the points with the rows, and the kernel's map over the
 block, in plain NumPy, in blocks of 256 rows (or one row), on as many threads as suit it. No learner
@@ -19,7 +20,16 @@ import tempfile
 import time
 
 import numpy as np
-from report import clouds, describe_machine, digits, medians, report, seconds, tell_which_fall_short
+from report import (
+    clouds,
+    describe_machine,
+    digits,
+    medians,
+    report,
+    seconds,
+    tell_which_fall_short,
+    write_into,
+)
 from scipy import sparse
 from threadpoolctl import threadpool_limits
 
@@ -372,3 +382,5 @@ if __name__ == "__main__":
         if only in name:
             benchmark()
     tell_which_fall_short()
+    if into := os.environ.get("INTO"):
+        write_into(into)
