@@ -24,19 +24,6 @@ test: $(VENV)/.ready  ## the whole test suite
 # uv takes the lowest version that pyproject.toml allows of everything that it names. Packages as old
 # as these warn of their own use of others, so that warnings are no errors here.
 LOWEST := build/lowest/bin
-TESTED_ON_LOWEST := tests/estimators/test_bad_input.py tests/estimators/test_tables.py \
-	tests/estimators/test_sparse.py tests/losses tests/serve/test_http.py tests/test_datasets.py \
-	tests/test_kernels.py tests/test_label_kernels.py tests/test_persistence.py
-
-lowest: $(VENV)/.ready  ## a selection of the tests with the oldest supported versions of all packages
-	$(BIN)/pip install --quiet --disable-pip-version-check uv
-	$(BIN)/uv venv --quiet --clear --python $(firstword $(PYTHONS) $(PYTHON)) build/lowest
-	$(BIN)/uv pip install --quiet --python $(LOWEST)/python --resolution lowest-direct --editable '.[test]'
-	$(LOWEST)/pytest --override-ini filterwarnings=default --disable-warnings $(TESTED_ON_LOWEST)
-
-# uv takes the lowest version that pyproject.toml allows of everything that it names. Packages as old
-# as these warn of their own use of others, so that warnings are no errors here.
-LOWEST := build/lowest/bin
 TESTED_ON_LOWEST := tests/test_kernels.py tests/test_label_kernels.py \
 	tests/test_persistence.py tests/estimators/test_tables.py tests/estimators/test_sparse.py \
 	tests/serve/test_http.py
