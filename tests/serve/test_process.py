@@ -177,14 +177,17 @@ def test_memory_does_not_grow_in_ten_minutes(start):
     """Rows, predictions that wait for labels, bad rows and an open page, all the time."""
     served = start()
     minutes = float(os.environ.get("KERNELSTREAM_SOAK_MINUTES", "10"))
-    end, sizes = time.monotonic() + 60 * minutes, []
     with (
         Client(served.url, "model") as client,
         httpx.stream("GET", f"{served.url}/v1/models/model/events", timeout=60) as page,
     ):
         watching = threading.Thread(target=lambda: [None for _ in page.iter_bytes()], daemon=True)
         watching.start()
-        n = 0
+        for _ in range(11):  # ids and rows that wait are kept up to their limits, 100,000
+            X = RANDOM.normal(size=(10_000, FEATURES))
+            client.learn(X, (X[:, 0] > 0).astype(int))
+            client.predict(X, wait=True)
+        end, sizes, n = time.monotonic() + 60 * minutes, [], 0
         while time.monotonic() < end:
             X = RANDOM.normal(size=(50, FEATURES))
             client.step(X, (X[:, 0] > 0).astype(int))

@@ -140,10 +140,7 @@ class ServedEstimator:
         skipped: list[BadRow] = []
         model, problem = self.model, ""
         # Nearly all blocks are sound: only where one is not, its rows are looked at one by one.
-        # (A model that does not predict by its last state learns row by row, and not all or none.)
-        ways: list[Any] = [skipped.append]
-        if model.readout() == "last":
-            ways = ["raise", *ways]
+        ways: list[Any] = ["raise", skipped.append]
         for on_bad_row in ways:
             try:
                 done = self._learned(block, on_bad_row)
@@ -163,9 +160,6 @@ class ServedEstimator:
             for name, values in series.items()
             if f"{name}_" in model.readable and np.isfinite(values).all()  # some have no step size
         }
-        # whoever learns row by row counts bad rows from each row on, and not from the block's first
-        left_out = np.setdiff1d(np.arange(len(block.X)), done.rows).tolist()
-        skipped = [BadRow(row, bad.reason) for row, bad in zip(left_out, skipped, strict=True)]
         said = done.predictions.tolist()
         return Outcome(done.rows, said, done.errors, done.events, skipped, series)
 
