@@ -59,10 +59,11 @@ def make_raw(expansion, alpha, beta, coef):
     if q == 0.0:  # every b is zero, so their scale is free
         q = 1.0
         expansion.scale[1] = q
+    per_p, per_q = 1.0 / p, 1.0 / q  # to divide by them for every output would take far longer
     for k in range(alpha.shape[0]):
-        coef[k, 0] = alpha[k] / p
+        coef[k, 0] = alpha[k] * per_p
         if coef.shape[1] > 1:
-            coef[k, 1] = (beta[k] - r * coef[k, 0]) / q
+            coef[k, 1] = (beta[k] - r * coef[k, 0]) * per_q
 
 
 @helper
