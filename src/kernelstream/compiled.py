@@ -262,7 +262,7 @@ def _check_of(example: Any) -> Callable[[Any], bool]:
         wanted = _LAYOUT_FLAGS[kind.layout] | _ALIGNED | (_WRITEABLE if kind.mutable else 0)
         return lambda value: (
             type(value) is cls
-            and value.dtype == dtype
+            and (value.dtype is dtype or value.dtype == dtype)
             and value.ndim == rank
             and value.flags.num & wanted == wanted
         )

@@ -320,7 +320,7 @@ class Machine(Learner):
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
         ends, start, trails = [*new_outputs, X.shape[0]], 0, []
         loop, tile_rows = LOOPS[self.parts.loop], tile_rows if readout == "last" else 1
-        with self._threads(min(X.shape[0], tile_rows or self._tile_rows())):
+        with self._threads(X.shape[0], tile_rows):
             for piece, end in enumerate(ends):
                 if piece > 0:
                     self.add_outputs(1)
@@ -464,9 +464,13 @@ class Machine(Learner):
         rows = TILE_ROWS.get(self.parts.loop) or self.store.tile_rows(self.n_points)
         return max(32, min(rows, _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
 
-    def _threads(self, n_rows: int) -> Any:
-        """A context with as many threads of BLAS as the products of so many rows are worth."""
+    def _threads(self, n_rows: int, most: int | None) -> Any:
+        """A context with as many threads of BLAS as products of so many rows, or `most`, are worth.
+
+        None: as many as a tile has.
+        """
         n = self.n_points
+        n_rows = n_rows if n_rows <= 32 else min(n_rows, most or self._tile_rows())
         n_terms = max(self.n_features, self.n_outputs, n * self.parts.update.is_second_order)
         return threads_for(n_rows, n + n_rows, n_terms)
 
@@ -600,7 +604,7 @@ class Machine(Learner):
         x, read = self.store.row_cache_of(X), READOUTS[readout]
         refuse_large(self.kernel, self.dtype, X, x)
         expansion, b = self.state.expansion, self.state.intercept.b
-        with self._threads(min(X.shape[0], _PREDICT_ROWS)):
+        with self._threads(X.shape[0], _PREDICT_ROWS):
             for start in range(0, X.shape[0], _PREDICT_ROWS):
                 rows = slice(start, start + _PREDICT_ROWS)
                 result[rows] = read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))

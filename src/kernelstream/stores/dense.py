@@ -139,7 +139,9 @@ class DenseStore(Slots):
 
     def _room_for(self, n: int) -> tuple[np.ndarray, ...]:
         """Arrays for n overwritten points: their slots, rows and row cache."""
-        return np.full(n, -1), np.empty((n, self.n_features), self.dtype), np.empty(n, self.dtype)
+        slots = np.empty(n, np.int64)
+        slots.fill(-1)
+        return slots, np.empty((n, self.n_features), self.dtype), np.empty(n, self.dtype)
 
     def write(self, trail: Any, done: int, X: np.ndarray, x: np.ndarray) -> None:
         """Nothing: the loop has written the rows, see `Slots`."""
