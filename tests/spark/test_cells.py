@@ -19,7 +19,7 @@ from kernelstream.spark.job import BLOCK, NO_KEY, ORDER, TIE, Columns, X, Y, new
 
 from .conftest import contents, in_one_process, table
 
-pytestmark = pytest.mark.usefixtures("without_compiler")
+pytestmark = pytest.mark.usefixtures("as_in_workers")
 SENSORS = Columns(("sensor",), ("string",), ("a", "b"), False, "y", "time")
 
 

@@ -15,7 +15,7 @@ kspark = pytest.importorskip("kernelstream.spark", exc_type=ImportError)
 from .conftest import contents, in_one_process, table  # noqa: E402
 
 pytestmark = [
-    pytest.mark.usefixtures("without_compiler"),
+    pytest.mark.usefixtures("as_in_workers"),
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]

@@ -19,7 +19,7 @@ from .conftest import contents, in_one_process, table  # noqa: E402
 from .driver import COLUMNS, PARAMS, learn_files  # noqa: E402
 
 pytestmark = [
-    pytest.mark.usefixtures("without_compiler"),
+    pytest.mark.usefixtures("as_in_workers"),
     pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
 ]
