@@ -351,18 +351,18 @@ def test_the_step_size_is_back_after_a_thousand_sound_rows(name, kernel):
 
 def test_labels_that_come_in_runs_do_not_put_the_step_size_to_sleep():
     """In a run the step size rises; at its end the trace of that time drives it to the floor."""
-    random = np.random.default_rng(1)
-    X = random.normal(size=(8000, 5))
-    y = np.repeat(random.integers(0, 2, 160), 50)
 
-    def longest_sleep(step_size):
+    def longest_sleep(step_size, seed=1):
+        random = np.random.default_rng(seed)
+        X = random.normal(size=(8000, 5))
+        y = np.repeat(random.integers(0, 2, 160), 50)
         model = ks.KernelClassifier(gamma=0.2, step_size=step_size, budget=256)
         result = ks.prequential(model, X, y)
         awake = np.flatnonzero(np.append(result.step_sizes > 1e-3, True))
         return np.diff(awake, prepend=-1).max()
 
     assert longest_sleep(SMD(wake_below=0)) > 5000
-    assert longest_sleep(SMD()) < 1000
+    assert np.median([longest_sleep(SMD(), seed) for seed in range(1, 6)]) < 850
 
 
 @interpreted

@@ -510,9 +510,6 @@ class RidgeStacking(Mixing):
 # --- novelty: the highest of standardised scores --------------------------------------------------
 
 
-_ROWS_OF_FIRST_THRESHOLD = 150.0
-
-
 class HighestState(NamedTuple):
     """Running statistics of the members' scores, and the threshold of alarms."""
 
@@ -553,15 +550,15 @@ def mix_highest(state, n_highest, said, trust, lowest):
 
 
 @helper
-def learn_highest(state, nu, rate, said, mixed, weight):
-    """Learn what the members said of a row, and whether it was an alarm."""
+def learn_highest(state, nu, rate, n_first, said, mixed, weight):
+    """Learn what the members said of a row, and whether it was an alarm.
+
+    Where the threshold begins counts as much as `n_first` rows.
+    """
     # The threshold follows the quantile nu of the mixed scores, by the steps of Robbins and Monro:
     # 1 / (n f), where the density f there is about 2 nu. Weights do not matter, since nu is a share
-    # of the rows. Where it begins counts as much as some rows: scores before and after a threshold
-    # that jumps could not be compared. It goes on to follow scores that change, at a speed that
-    # does not depend on nu.
-    n = _ROWS_OF_FIRST_THRESHOLD + state.count[0]
-    step = min(0.5, max(0.05 * rate, 0.5 / n) / nu)
+    # of the rows. It goes on to follow scores that change, at a speed that does not depend on nu.
+    step = min(0.5, max(0.05 * rate, 0.5 / (n_first + state.count[0])) / nu)
     alarm = mixed < state.threshold[0]
     state.threshold[0] += step * (nu - (1.0 if alarm else 0.0))
     state.count[0] += weight
@@ -581,7 +578,8 @@ def _mix_novelty(state, n_highest, nu, rate, scores, weight, learns, trust, lowe
             continue
         loss[i] = max(state.threshold[0] - mixed, 0.0)
         if weight[i] != 0.0:
-            learn_highest(state, nu, rate, said, mixed, weight[i])
+            # scores of other machines may have any shape, so that the threshold must come soon
+            learn_highest(state, nu, rate, 1.0, said, mixed, weight[i])
 
 
 @part("mixing", "highest")

@@ -43,6 +43,9 @@ _N_BINS = 32
 _N_PROJECTIONS = 64
 _MOST_TRUST = 0.9  # in a member that needs many rows, where it is one in the z-score
 _FEW_ROWS = 150.0  # so many make such a member count half of that
+_N_FIRST = (
+    150.0  # rows that the start of the threshold counts: scores around a jump of it do not compare
+)
 _GATED_FROM = 33
 _GATED_BELOW = 1.5
 _GROWTH = 1.2  # of the number of rows between two renewals
@@ -528,7 +531,7 @@ def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin
         is_let_in = True
         if state.n_rows[0] > 0:
             is_let_in = _is_let_in(state, mixed, weight[i])
-            learn_highest(state.members, nu, rate, work.said, mixed, weight[i])
+            learn_highest(state.members, nu, rate, _N_FIRST, work.said, mixed, weight[i])
         _count(
             x, weight[i], state.n_rows[0], state.total[0], state.mean, state.square,
             state.products, work.z,

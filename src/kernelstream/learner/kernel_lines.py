@@ -121,7 +121,7 @@ def _claim_line(cache, slot):
     return line
 
 
-@rule
+@rule(allocates=True)
 class StoredLines(NamedTuple):
     """Kernel values that are all kept, for what compiled code cannot compute."""
 
