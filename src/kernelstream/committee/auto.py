@@ -90,7 +90,7 @@ class AutoClassifier(CommitteeClassifier):
         kernel = Bias() + Scaled(Linear(), 1.0 / n_features) + RBF(2.0 / n_features)
         second_order = make(
             "sog-svc", "classifier", kernel=kernel, regularization=0.1, fit_intercept=False,
-            budget=Independent(0.003, 256, worth=3.0), scaling=_RENEWED,
+            budget=Independent(0.003, 224, worth=3.0), scaling=_RENEWED,
         )  # fmt: skip
         kernel_machine = make(
             "pa", "classifier", kernel=RBF(2.0), budget=Merge(512), scaling=_UNIT
@@ -111,7 +111,7 @@ class AutoClassifier(CommitteeClassifier):
 # size of the dictionary, and what is left of a row one row later.
 _MACHINES = {
     "wide": (1.0, 0.1, 256, 1.0),
-    "narrow": (2.0, 0.03, 128, 1.0),
+    "narrow": (2.0, 0.03, 96, 1.0),
     "forgets": (1.0, 0.1, 128, 0.999),
 }
 # Its members for sparse rows: linear, and scaled without being centred.
