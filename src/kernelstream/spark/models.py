@@ -69,6 +69,12 @@ def checkpoint_models(spark: SparkSession, checkpoint: Any) -> DataFrame:
     pyspark.sql.DataFrame
         With the columns ``block`` and ``cell``. It can be given to `predict`, `fit_keys`,
         `learn_stream`, `save_models` and `to_fleet`.
+
+    Examples
+    --------
+    >>> from kernelstream import spark as kspark  # doctest: +SKIP
+    >>> models = kspark.checkpoint_models(spark, "checkpoint")  # doctest: +SKIP
+    >>> models.count()  # doctest: +SKIP
     """
     reader = spark.read.format("statestore").option("stateVarName", STATE)
     found = reader.load(str(checkpoint)).select("key.block", "value.cell")
@@ -92,6 +98,11 @@ def save_models(models: DataFrame, folder: Any) -> list[Path]:
     -------
     list of Path
         The files, of a `KeyedFleet` each.
+
+    Examples
+    --------
+    >>> from kernelstream import spark as kspark  # doctest: +SKIP
+    >>> kspark.save_models(models, "folder")  # doctest: +SKIP
     """
     job, paths = job_of(models), []
     Path(folder).mkdir(parents=True, exist_ok=True)
@@ -114,6 +125,12 @@ def to_fleet(models: DataFrame) -> KeyedFleet:
     Returns
     -------
     KeyedFleet
+
+    Examples
+    --------
+    >>> from kernelstream import spark as kspark  # doctest: +SKIP
+    >>> fleet = kspark.to_fleet(models)  # doctest: +SKIP
+    >>> fleet.predict(["sensor-1"], [[0.5, 1.5]])  # doctest: +SKIP
     """
     job = job_of(models)
     whole = job.new_fleet()
@@ -164,6 +181,11 @@ def reshard(models: DataFrame, blocks: int) -> DataFrame:
     Returns
     -------
     pyspark.sql.DataFrame
+
+    Examples
+    --------
+    >>> from kernelstream import spark as kspark  # doctest: +SKIP
+    >>> models = kspark.reshard(models, blocks=256)  # doctest: +SKIP
     """
     old = job_of(models)
     new = _job_like(old.template, integer_at_least("blocks", blocks, 1))

@@ -67,6 +67,11 @@ def session(master: str | None = None, **settings: Any) -> Any:
     ------
     RuntimeError
         If there is no Java.
+
+    Examples
+    --------
+    >>> from kernelstream import spark as kspark  # doctest: +SKIP
+    >>> spark = kspark.session("local[2]")  # doctest: +SKIP
     """
     require_java()
     from pyspark.sql import SparkSession

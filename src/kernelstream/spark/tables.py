@@ -107,6 +107,12 @@ def predict(df: DataFrame, models: DataFrame) -> DataFrame:
     -------
     pyspark.sql.DataFrame
         The same columns, and ``prediction`` and ``score`` (an array, of more than two classes).
+
+    Examples
+    --------
+    >>> from kernelstream import spark as kspark  # doctest: +SKIP
+    >>> said = kspark.predict(df, models)  # doctest: +SKIP
+    >>> said.select("sensor", "prediction").show()  # doctest: +SKIP
     """
     job = job_of(models)
     taken = {"prediction", "score"} & set(df.columns)
@@ -197,6 +203,12 @@ def fit_average(
     Returns
     -------
     KernelClassifier, KernelRegressor or NoveltyDetector
+
+    Examples
+    --------
+    >>> from kernelstream import spark as kspark  # doctest: +SKIP
+    >>> model = kspark.fit_average(df, features=["a", "b"], target="y")  # doctest: +SKIP
+    >>> model.predict([[0.5, 1.5]])  # doctest: +SKIP
     """
     columns = Columns.of(df, (), features, target, order)
     parts, fan_in = integer_at_least("parts", parts, 1), integer_at_least("fan_in", fan_in, 2)
