@@ -456,9 +456,8 @@ def warmup(
     from rich.console import Console
     from rich.progress import Progress
 
-    from kernelstream.cli.warmup import be_quiet, warm_up
+    from kernelstream.cli.warmup import warm_up
 
-    be_quiet()
     begin = time.perf_counter()
     with _errors_as_messages(), Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("compiling", total=None)

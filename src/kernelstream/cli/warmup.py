@@ -1,6 +1,5 @@
 """Compiles what the Auto estimators need, on all cores, so that their first call starts at once."""
 
-import logging
 from collections.abc import Callable
 
 from kernelstream.committee.warming import (
@@ -11,9 +10,9 @@ from kernelstream.committee.warming import (
     n_cores,
     pieces_of,
 )
-from kernelstream.compiled import seconds_compiling
+from kernelstream.compiled import no_message_while_compiling, seconds_compiling
 
-__all__ = ["be_quiet", "warm_up"]
+__all__ = ["warm_up"]
 
 _WHOLES = [
     Piece("AutoClassifier", 2), Piece("AutoClassifier", 3), Piece("AutoRegressor", 0),
@@ -34,15 +33,11 @@ def warm_up(n_jobs: int | None, tell: Callable[[str, int, int], None]) -> float:
         done.append(piece)
         tell(piece.name, len(done), len(pieces) + 1)
 
-    compile_side_by_side(pieces, n_jobs or n_cores(), count)
-    begin = seconds_compiling()
-    for whole in _WHOLES:
-        learn_some(whole)
-        mark_as_compiled(whole)
+    with no_message_while_compiling():  # that it compiles is no news here
+        compile_side_by_side(pieces, n_jobs or n_cores(), count)
+        begin = seconds_compiling()
+        for whole in _WHOLES:
+            mark_as_compiled(whole)  # first, or else its first call would share the work out again
+            learn_some(whole)
     tell("all", len(pieces) + 1, len(pieces) + 1)
     return seconds_compiling() - begin
-
-
-def be_quiet() -> None:
-    """That it compiles is no news here."""
-    logging.getLogger("kernelstream").setLevel(logging.ERROR)

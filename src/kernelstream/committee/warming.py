@@ -148,7 +148,6 @@ def _hand_out(waiting: "deque[Piece]", tell: Callable[[Piece], None], single_row
 
 def _serve() -> None:
     """Compile what stands on each line of the standard input, and say when it is done."""
-    logging.disable()
     for line in sys.stdin:
         piece, single_rows = json.loads(line)
         learn_some(Piece(*piece), single_rows)
