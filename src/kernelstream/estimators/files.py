@@ -13,9 +13,10 @@ from kernelstream.estimators.columns import Columns
 from kernelstream.estimators.labels import Labels
 from kernelstream.estimators.missing import Means, new_means
 from kernelstream.files import format_1
-from kernelstream.files.bytes import FileError, strange_headers, to_bytes, write
+from kernelstream.files.bytes import FileError, strange_headers, to_bytes
 from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import SAVEABLE, from_json, params_to_json, to_json
+from kernelstream.files.written import Written
 from kernelstream.kernels import Kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, slots_of
@@ -37,24 +38,12 @@ __all__ = [
 _ALWAYS_ALLOWED = 2**30
 
 
-class Saveable(StreamEstimator):
+class Saveable(Written, StreamEstimator):
     """An estimator that can be written to a file and read back, bit for bit."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         SAVEABLE.setdefault(cls.__name__, cls)
-
-    def save(self, path: Any) -> None:
-        """Write the model to a file: arrays and JSON, nothing executable.
-
-        The file is written beside its place and renamed, so that a crash leaves the old one. A
-        function given as ``on_bad_row`` is saved as "skip"; one given as kernel goes to `load`.
-
-        Parameters
-        ----------
-        path : str or path-like
-        """
-        write(path, self.to_bytes())
 
     def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
         """The content of the file that `save` writes.

@@ -21,8 +21,9 @@ from kernelstream.estimators.files import labels_from_header
 from kernelstream.estimators.labels import Labels, as_labels
 from kernelstream.estimators.rows import checked_weights
 from kernelstream.files import format_1
-from kernelstream.files.bytes import FileError, to_bytes, write
+from kernelstream.files.bytes import FileError, to_bytes
 from kernelstream.files.parts import from_json, params_to_json
+from kernelstream.files.written import Written
 from kernelstream.fleet import records
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.rows import (
@@ -49,7 +50,7 @@ class Members(NamedTuple):
     labels: Labels | None
 
 
-class Fleet:
+class Fleet(Written):
     """Many small models at once: one per sensor, user, machine or pixel.
 
     All have the same parameters, and each learns from its own rows, exactly as the estimator of the
@@ -396,15 +397,6 @@ class Fleet:
         return self.known().models
 
     # --- files -----------------------------------------------------------------------------------
-
-    def save(self, path: Any) -> None:
-        """Write the fleet to a file: arrays and JSON, nothing executable. `load` reads it.
-
-        Parameters
-        ----------
-        path : str or path-like
-        """
-        write(path, self.to_bytes())
 
     def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
         """The content of the file that `save` writes.

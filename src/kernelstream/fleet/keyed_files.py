@@ -5,9 +5,10 @@ from typing import Any, Self
 import numpy as np
 
 from kernelstream.estimators.files import most_bytes
-from kernelstream.files.bytes import FileError, strange_headers, to_bytes, write
+from kernelstream.files.bytes import FileError, strange_headers, to_bytes
 from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import from_json, params_to_json, to_json
+from kernelstream.files.written import Written
 from kernelstream.fleet.estimators import EstimatorFleet
 from kernelstream.fleet.fleet import Fleet
 from kernelstream.fleet.keys import keys_from_array, keys_to_array, with_tuples
@@ -20,19 +21,8 @@ __all__ = ["SavedByKey"]
 _VERSION = 1  # of what a file says of keys
 
 
-class SavedByKey(ModelsByKey):
+class SavedByKey(Written, ModelsByKey):
     """Models by key that can be saved and read again."""
-
-    def save(self, path: Any) -> None:
-        """Write the fleet to a file: arrays and JSON, nothing executable. `load` reads it.
-
-        Models in a store stay there: a loaded fleet is given the store again by `attach`.
-
-        Parameters
-        ----------
-        path : str or path-like
-        """
-        write(path, self.to_bytes())
 
     def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
         """The content of the file that `save` writes, with a version and a checksum.

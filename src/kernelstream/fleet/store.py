@@ -1,7 +1,6 @@
 """Where models go that have been idle for long, and come back from: one SQLite file."""
 
 import json
-import os
 import shutil
 import sqlite3
 import threading
@@ -12,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernelstream.files.bytes import FileError
+from kernelstream.files.bytes import FileError, beside
 from kernelstream.fleet.keys import from_text, to_text
 from kernelstream.parts import integer_at_least
 
@@ -149,11 +148,8 @@ class ModelStore:
             old, new = Path(f"{source}{end}"), Path(f"{path}{end}")
             new.unlink(missing_ok=True)
             if end == "" or old.exists():
-                half = new.with_name(f"{new.name}.half")
-                shutil.copyfile(old, half)
-                with half.open("rb") as file:
-                    os.fsync(file.fileno())
-                half.replace(new)
+                with beside(new) as half:
+                    shutil.copyfile(old, half)
 
     def close(self) -> None:
         """Let another process have the store."""
