@@ -109,7 +109,7 @@ class CommitteeMachine(Learner):
 
     def learn(
         self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
-        keep_scores: bool = True,
+        keep_scores: bool = True, *, readout: str = "last",
     ) -> list[Trail]:  # fmt: skip
         """Learn the rows of X in order; return what happened at each, with the mixed scores.
 
@@ -151,10 +151,8 @@ class CommitteeMachine(Learner):
         if self.n_threads == 1 or len(self.members) == 1:
             return [work(member) for member in self.members]
         n_threads = min(self.n_threads, len(self.members))
-        with (
-            one_thread,
-            ThreadPoolExecutor(n_threads) as pool,
-        ):  # threads of BLAS would be in the way
+        # threads of BLAS would be in the way of these
+        with one_thread, ThreadPoolExecutor(n_threads) as pool:
             return list(pool.map(work, self.members))
 
     def learn_row(self, X: Any, y: float) -> None:

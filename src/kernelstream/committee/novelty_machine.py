@@ -101,7 +101,7 @@ class NoveltyMachine(Learner):
 
     def learn(
         self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
-        keep_scores: bool = True,
+        keep_scores: bool = True, *, readout: str = "last",
     ) -> list[Trail]:  # fmt: skip
         """Learn the rows of X in order; return what happened at each.
 

@@ -117,7 +117,6 @@ class StreamEstimator(Intake, BaseEstimator):
             sifted = self._sifted(X, y, sample_weight) if self.skips_bad_rows() else None
             trails: list[Trail] = []
             readout = self.readout() if keep_scores else "last"
-            said_by = {} if readout == "last" else {"readout": readout}
             while sifted is None or sifted.kept.size:
                 if sifted is not None:
                     X, y, sample_weight = sifted.sound()
@@ -136,7 +135,12 @@ class StreamEstimator(Intake, BaseEstimator):
                     with machine.gate.for_writing():
                         machine.begin()
                         trails = machine.learn(
-                            rows.X, rows.y, rows.weight, rows.new_outputs, keep_scores, **said_by
+                            rows.X,
+                            rows.y,
+                            rows.weight,
+                            rows.new_outputs,
+                            keep_scores,
+                            readout=readout,
                         )
                         self._knowledge = rows.learned_by(machine)
                         machine.commit()

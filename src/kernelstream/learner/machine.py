@@ -292,7 +292,7 @@ class Machine(Learner):
 
     def learn(
         self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
-        keep_scores: bool = True, tile_rows: int | None = None, readout: str = "last",
+        keep_scores: bool = True, tile_rows: int | None = None, *, readout: str = "last",
     ) -> list[Trail]:  # fmt: skip
         """Learn the rows of X in order; return what happened at each.
 

@@ -48,9 +48,9 @@ class Learner(Protocol):
 
     def learn(
         self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
-        keep_scores: bool = True,
+        keep_scores: bool = True, *, readout: str = "last",
     ) -> list[Trail]:  # fmt: skip
-        """Learn the rows of X in order; return what happened at each."""
+        """Learn the rows of X in order; return what happened at each, as `readout` says it."""
         ...
 
     def learn_row(self, X: Any, y: float) -> None:
