@@ -14,7 +14,7 @@ import pstats
 import time
 
 import numpy as np
-from run import mnist
+from report import digits
 from threadpoolctl import threadpool_limits
 
 import kernelstream as ks
@@ -194,7 +194,8 @@ def main():
     parser.add_argument("only", nargs="*", default=[*SECTIONS], metavar="section")
     args = parser.parse_args()
     device = Device(args.device, library=args.library)
-    X, y = mnist(args.rows)
+    called, X, y = digits("mnist", args.rows)
+    print(called)
     report(f"{platform.processor() or platform.machine()}, {type(device.open()).__name__}")
     start = time.perf_counter()
     warm_up(X, y, (256, None), (None, device))

@@ -12,12 +12,9 @@ import time
 import numpy as np
 
 import kernelstream as ks
+from kernelstream.experiments.curves import unit_rows
 
 BUDGETS = [ks.budgets.Unbounded(), ks.budgets.OldestOut(4096)]
-
-
-def unit_length(X):
-    return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
 def one_pass(preset, budget, X, y):
@@ -32,7 +29,7 @@ def one_pass(preset, budget, X, y):
 
 if __name__ == "__main__":
     data = ks.datasets.load("mnist")
-    X, X_new = unit_length(data.X_train), unit_length(data.X_test)
+    X, X_new = unit_rows(data.X_train), unit_rows(data.X_test)
     print("| | error on new digits | support vectors | seconds |\n|---|---|---|---|")
     for preset in ("pa", "svmd"):
         for budget in BUDGETS:

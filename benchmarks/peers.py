@@ -26,6 +26,7 @@ from sklearn.svm import SVC
 
 import kernelstream as ks
 from kernelstream.drawing import BLUE, GREY, ORANGE, PURPLE, in_percent, tidy
+from kernelstream.experiments.curves import unit_rows
 
 RESULTS = Path(__file__).parent / "results" / "peers.json"
 GAMMA = 2.0
@@ -40,12 +41,8 @@ COLOURS = {"kernelstream": BLUE, "scikit-learn": PURPLE, "River": ORANGE, "batch
 def load(name):
     """Training and test rows as unit vectors, and their labels."""
     data = ks.datasets.load(name)
-
-    def rows(X):
-        X = np.asarray(X, dtype=np.float32)
-        return X / np.linalg.norm(X, axis=1, keepdims=True)
-
-    return rows(data.X_train), data.y_train, rows(data.X_test), data.y_test
+    X, X_test = (unit_rows(rows.astype(np.float32)) for rows in (data.X_train, data.X_test))
+    return X, data.y_train, X_test, data.y_test
 
 
 def by_kernelstream(make):

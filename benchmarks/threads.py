@@ -13,33 +13,26 @@ import sys
 import time
 
 import numpy as np
+from report import clouds
 from threadpoolctl import threadpool_limits
 
 import kernelstream as ks
 
 
-def rows(n_rows, n_features, n_classes, seed=0):
-    """Overlapping classes."""
-    random = np.random.default_rng(seed)
-    y = random.integers(0, n_classes, n_rows)
-    centres = random.normal(size=(n_classes, n_features))
-    return 0.4 * centres[y] + random.normal(size=(n_rows, n_features)), y
-
-
 def committee(n_threads):
-    X, y = rows(2000, 16, 3)
+    X, y = clouds(2000, 16, 3)
     model = ks.AutoClassifier(n_jobs=n_threads).partial_fit(X, y)
     return len(X), lambda: model.partial_fit(X, y)
 
 
 def outputs(n_threads):
-    X, y = rows(4096, 64, 50)
+    X, y = clouds(4096, 64, 50)
     model = ks.make("svmd", "classifier", budget=512, gamma=1 / 64).partial_fit(X, y)
     return len(X), lambda: model.partial_fit(X, y)
 
 
 def fleet(n_threads):
-    X, y = rows(20_000, 4, 2)
+    X, y = clouds(20_000, 4, 2)
     fleet = ks.Fleet(
         "svmd", "classifier", 2000, 4, classes=[0, 1], budget=32, n_jobs=n_threads
     )  # fmt: skip
@@ -50,7 +43,7 @@ def fleet(n_threads):
 
 def predictions(budget, n_features):
     def prepare(n_threads):
-        X, y = rows(4096, n_features, 10)
+        X, y = clouds(4096, n_features, 10)
         model = ks.make("svmd", "classifier", budget=budget, gamma=1 / n_features)
         model.partial_fit(X, y)
         return len(X), lambda: model.predict(X)
@@ -60,7 +53,7 @@ def predictions(budget, n_features):
 
 def learning(budget, n_features):
     def prepare(n_threads):
-        X, y = rows(4096, n_features, 10)
+        X, y = clouds(4096, n_features, 10)
         model = ks.make("svmd", "classifier", budget=budget, gamma=1 / n_features)
         model.partial_fit(X, y)
         return len(X), lambda: model.partial_fit(X, y)
