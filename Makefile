@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # The supported versions of Python that are here and start, the lowest first.
-PYTHONS := $(foreach v,3.11 3.12 3.13 3.14,$(shell python$(v) --version >/dev/null 2>&1 && echo python$(v)))
+PYTHONS = $(foreach v,3.11 3.12 3.13 3.14,$(shell python$(v) --version >/dev/null 2>&1 && echo python$(v)))
 
 .PHONY: demo test lowest spark nightly check format bench docs dist clean
 

@@ -43,9 +43,7 @@ _N_BINS = 32
 _N_PROJECTIONS = 64
 _MOST_TRUST = 0.9  # in a member that needs many rows, where it is one in the z-score
 _FEW_ROWS = 150.0  # so many make such a member count half of that
-_N_FIRST = (
-    150.0  # rows that the start of the threshold counts: scores around a jump of it do not compare
-)
+_N_FIRST = 150.0  # rows that the start of the threshold counts as, so that it does not jump
 _GATED_FROM = 33
 _GATED_BELOW = 1.5
 _GROWTH = 1.2  # of the number of rows between two renewals
