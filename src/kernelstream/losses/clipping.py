@@ -1,11 +1,9 @@
 """The implicit steps of piecewise linear losses with a single kink, or with one per label."""
 
-import numpy as np
-
 from kernelstream.compiled import helper
 from kernelstream.parts import SLACK
 
-__all__ = ["share_of_step", "sorted_step"]
+__all__ = ["share_of_step", "shared_step"]
 
 
 @helper
@@ -21,34 +19,40 @@ def share_of_step(gap, step, size):
     return gap / step
 
 
-@helper(allocates=True)
-def sorted_step(gaps, label, step, xi):
+@helper
+def shared_step(scores, limit, label, step, xi):
     """Write the gradient of ``max(0, max of gaps)`` at the end of the implicit step.
 
-    The gap of a label is how far its score exceeds its limit. The dual problem is to maximise
-    ``p . gaps - step (|p|^2 + (sum p)^2) / 2`` over p >= 0, sum p <= 1. The labels with the largest
-    gaps are active: p_k = (gap_k - level) / step, and the sum of p is level / step, or one.
+    The gap of another label is how far its score exceeds `limit`; one of them must. The dual
+    problem is to maximise ``p . gaps - step (|p|^2 + (sum p)^2) / 2`` over p >= 0, sum p <= 1.
+    The labels with the largest gaps are active: p_k = (gap_k - level) / step, and the sum of p is
+    level / step, or one. This makes the level the root of a convex function that falls, which
+    Newton steps from below reach exactly: each leaves the labels out that are not above its level.
     """
-    gaps[label] = -np.inf
-    order = np.argsort(-gaps)
-    total, level, active = 0.0, 0.0, 0
-    capped = False
-    for rank in range(order.shape[0] - 1):
-        gap = gaps[order[rank]]
-        if rank > 0 and gap <= level:
+    floor, level, total = 0.0, 0.0, 0.0
+    active, capped = scores.shape[0], False
+    while True:
+        above, total_above = 0, 0.0
+        for k in range(scores.shape[0]):
+            gap = scores[k] - limit
+            if k != label and gap > level:
+                above += 1
+                total_above += gap
+        newly_capped = level > step and not capped
+        # none is above where the level of a very small step has rounded to the largest gap
+        if above == 0 or (above >= active and not newly_capped):
             break
-        total += gap
-        active += 1
-        level = total / (1.0 + active)
-        capped = level > step
-        if capped:
-            level = (total - step) / active
-    for rank in range(active):
-        k = order[rank]
+        capped = capped or newly_capped
+        floor, active, total = level, above, total_above
+        level = (total - step) / active if capped else total / (1.0 + active)
+    for k in range(scores.shape[0]):
+        gap = scores[k] - limit
+        if k == label or gap <= floor:
+            continue
         if capped:  # (gap - level) / step, also for steps so small that level rounds to gap
-            xi[k] = 1.0 / active + (gaps[k] - total / active) / step
+            xi[k] = 1.0 / active + (gap - total / active) / step
         else:
-            xi[k] = (gaps[k] - level) / step
+            xi[k] = (gap - level) / step
         xi[label] -= xi[k]
     if capped:
         xi[label] = -1.0

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.losses.clipping import share_of_step, sorted_step
+from kernelstream.losses.clipping import share_of_step, shared_step
 from kernelstream.losses.registry import loss
 from kernelstream.losses.runner_up import structured_runner_up
 from kernelstream.parts import SLACK
@@ -15,7 +15,10 @@ _MOST_PAIRS = 1000
 _ROUNDING = 2e-15  # labels this close, relative to their scores, are level
 
 
-@loss("hinge", "classification", single_output=False, accepts_nu=True, structured=True)
+@loss(
+    "hinge", "classification", single_output=False, accepts_nu=True, structured=True,
+    allocates=True,
+)  # fmt: skip
 class GraphHinge(NamedTuple):
     """``l = max(0, max over other labels of [margin Delta(y, .) + f(x, .)] - f(x, y))``.
 
@@ -61,7 +64,7 @@ class GraphHinge(NamedTuple):
         if share_of_step(ahead[other] - ahead[label], step, size) == 0.0:
             return
         if exact and self.labels.is_plain():
-            sorted_step(ahead - ahead[label], label, step, xi)
+            shared_step(ahead, ahead[label], label, step, xi)
             for k in range(n):
                 dual[k] = xi[k]
             dual[label] = 1.0 + xi[label]

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kernelstream.losses.clipping import share_of_step, sorted_step
+from kernelstream.losses.clipping import share_of_step, shared_step
 from kernelstream.losses.registry import loss
 from kernelstream.losses.runner_up import runner_up
 from kernelstream.parts import SLACK
@@ -57,7 +57,7 @@ class MulticlassHinge(NamedTuple):
             return
         if share_of_step(margin + scores[other] - scores[label], step, size) == 0.0:
             return
-        sorted_step(scores - (scores[label] - margin), label, step, xi)
+        shared_step(scores, scores[label] - margin, label, step, xi)
 
     def follow(self, y, margin, step, xi, dual, slope):
         # Active labels stay level with each other, and with the true one unless the step is capped.

@@ -63,7 +63,7 @@ class MulticlassPerceptron(NamedTuple):
 
 @loss(
     "perceptron", "classification", single_output=False, accepts_nu=False, accepts_implicit=False,
-    structured=True, default_margin=0.0,
+    structured=True, default_margin=0.0, allocates=True,
 )  # fmt: skip
 class StructuredPerceptron(NamedTuple):
     """The multiclass perceptron with a label kernel; it does not use distances."""

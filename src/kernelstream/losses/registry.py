@@ -74,7 +74,7 @@ _ENTRIES: dict[tuple[str, str, bool, bool], LossEntry] = {}
 def loss(
     name: str, task: str, *, single_output: bool, accepts_nu: bool, accepts_implicit: bool = True,
     structured: bool = False, has_margin: bool = True, needs_positive_margin: bool = False,
-    default_margin: float | None = None,
+    default_margin: float | None = None, allocates: bool = False,
 ) -> Callable[[Any], Any]:  # fmt: skip
     """Class decorator that registers a NamedTuple as a loss by name.
 
@@ -86,6 +86,8 @@ def loss(
         See `LossEntry`.
     needs_positive_margin : bool
     default_margin : float or None
+    allocates : bool, default=False
+        Whether its methods make arrays. Those of losses outside this package always may.
 
     Examples
     --------
@@ -96,7 +98,7 @@ def loss(
     """
 
     def register(cls: Any) -> Any:
-        cls = part("loss", name)(rule(cls, defaults=LossRule, allocates=True))
+        cls = part("loss", name)(rule(cls, defaults=LossRule, allocates=allocates))
         made = cls if structured else cls()
         _ENTRIES[task, name, single_output, structured] = LossEntry(
             name, task, single_output, accepts_nu, accepts_implicit, structured, made, has_margin,

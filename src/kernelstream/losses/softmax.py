@@ -37,7 +37,10 @@ def _solve_shifted(p, step, x):
         x[k] = (x[k] + factor * p[k]) / (1.0 + step * p[k])
 
 
-@loss("log_loss", "classification", single_output=False, accepts_nu=False, has_margin=False)
+@loss(
+    "log_loss", "classification", single_output=False, accepts_nu=False, has_margin=False,
+    allocates=True,
+)  # fmt: skip
 class Softmax(NamedTuple):
     """``l = -f(x, y) + log sum exp f(x, .)``, y a label's index. Every row is a violation."""
 

@@ -61,7 +61,7 @@ def _solve_shifted(labels, p, step, x):
 
 @loss(
     "log_loss", "classification", single_output=False, accepts_nu=False, structured=True,
-    has_margin=False,
+    has_margin=False, allocates=True,
 )  # fmt: skip
 class StructuredSoftmax(NamedTuple):
     """``l = -f(x, y) + log sum exp f(x, .)``, with f made of the outputs by a label structure."""
