@@ -186,7 +186,7 @@ def arff_of(names, columns, kinds):
 
 
 def paths_of_arff(data_id):
-    """Where the rows are: scikit-learn asks for the address in the description; until 1.6, by id."""
+    """Where the rows are: by the address in the description; scikit-learn 1.6 asks by the id."""
     return [f"/data/v1/download/{data_id}/stand_in.arff", f"/data/v1/download/{data_id}"]
 
 
