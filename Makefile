@@ -24,7 +24,7 @@ test: $(VENV)/.ready  ## the whole test suite
 # uv takes the lowest version that pyproject.toml allows of everything that it names. Packages as old
 # as these warn of their own use of others, so that warnings are no errors here.
 LOWEST := build/lowest/bin
-TESTED_ON_LOWEST := tests/test_kernels.py tests/test_label_kernels.py \
+TESTED_ON_LOWEST := tests/test_datasets.py tests/test_kernels.py tests/test_label_kernels.py \
 	tests/test_persistence.py tests/estimators/test_tables.py tests/estimators/test_sparse.py \
 	tests/serve/test_http.py
 

@@ -185,6 +185,11 @@ def arff_of(names, columns, kinds):
     return "\n".join(["@RELATION stand_in", *head, "@DATA", *rows, ""]).encode()
 
 
+def paths_of_arff(data_id):
+    """Where the rows are: by the address in the description; scikit-learn 1.6 asks by the id."""
+    return [f"/data/v1/download/{data_id}/stand_in.arff", f"/data/v1/download/{data_id}"]
+
+
 def answers_of(data_id, names, columns, kinds):
     """What OpenML answers about a table whose last column is the target, by path."""
     arff = arff_of(names, columns, kinds)
@@ -199,7 +204,7 @@ def answers_of(data_id, names, columns, kinds):
     description = {
         "id": str(data_id), "name": "stand_in", "version": "1", "description": "a stand-in",
         "format": "ARFF", "status": "active", "file_id": str(data_id),
-        "url": f"https://www.openml.org/data/v1/download/{data_id}/stand_in.arff",
+        "url": f"https://www.openml.org{paths_of_arff(data_id)[0]}",
         "md5_checksum": hashlib.md5(arff).hexdigest(),
     }  # fmt: skip
     quality = [{"name": "NumberOfInstances", "value": f"{len(columns[0])}.0"}]
@@ -209,7 +214,7 @@ def answers_of(data_id, names, columns, kinds):
         "qualities/": {"data_qualities": {"quality": quality}},
     }
     return {
-        urlparse(description["url"]).path: arff,
+        **dict.fromkeys(paths_of_arff(data_id), arff),
         **{
             f"/api/v1/json/data/{what}{data_id}": json.dumps(about[what]).encode() for what in about
         },
@@ -386,7 +391,7 @@ def test_a_download_that_breaks_leaves_nothing(fake, openml, tmp_path):
         DatasetError, match=f"OpenMLError: Dataset with data_id {FAKE_ID} not found"
     ):
         ks.datasets.load("fake")
-    openml.update(fake_answers(y=ROWS["y"]), **{"/data/v1/download/77/stand_in.arff": b"@RELATION"})
+    openml.update(fake_answers(), **dict.fromkeys(paths_of_arff(FAKE_ID), b"@RELATION"))
     with pytest.raises(DatasetError, match="could not be fetched from OpenML"):
         ks.datasets.load("fake")
     assert not (tmp_path / "own").exists()

@@ -183,3 +183,23 @@ def test_the_answer_is_two_clicks_from_the_front_page(question):
     listed_by_question = {link.partition("#")[0] for link in links(ROOT / "docs/how_to.md")}
     assert "how_to.md" in first
     assert page in listed_by_question
+
+
+def contents_of(page):
+    """The pages in the tables of contents of a page."""
+    text = page.read_text()
+    tables = re.findall(r"^```\{toctree\}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    lines = [line.strip() for table in tables for line in table.splitlines()]
+    names = [re.sub(r".*<(.*)>", r"\1", line) for line in lines if line and line[0] != ":"]
+    found = [(page.parent / f"{name}.{kind}").resolve() for name in names for kind in ("md", "rst")]
+    return {path for path in found if path.exists()}
+
+
+def test_every_page_is_two_clicks_from_the_front_page():
+    docs = ROOT / "docs"
+    first = contents_of(docs / "index.md")
+    second = {page for door in first if door.suffix == ".md" for page in contents_of(door)}
+    written = {*docs.glob("*.md"), *docs.glob("compare/*.md"), *docs.glob("reference/*.rst")}
+    lost = written - {docs / "index.md"} - first - second
+    assert len(first) >= 6
+    assert not lost, f"Add to a table of contents: {sorted(path.name for path in lost)}"

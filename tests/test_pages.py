@@ -24,7 +24,7 @@ BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```[ ]*$", flags=re.MULTILINE | re.DOTA
 # What is not run, and why. Its syntax is checked all the same.
 NOT_RUN = {
     "docs/gpu.md": "needs a GPU",
-    "docs/scale.md": "needs Spark; tests/spark runs the same calls",
+    "docs/scale.md": "needs Spark; tests/spark/test_page.py runs it",
 }
 # Commands of a page that are run, after the blocks above them; others are parsed.
 RUN = ("kernelstream run machine.csv",)
@@ -57,24 +57,29 @@ def run_commands(text):
             assert result.exit_code == 0, result.output
 
 
-@pytest.mark.parametrize("name", [n for n in pages() if blocks(n) and n != "ARCHITECTURE.md"])
-def test_blocks_run(name, tmp_path, monkeypatch, own_registry):
-    """The blocks of a page share their names, and a folder that is empty at first."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["page"])
-    matplotlib.use("agg")
-    if name in FEW_ROWS:
-        interpret(monkeypatch)
+def run_page(name, only_syntax=False):
+    """Run the blocks of a page from top to bottom. They share their names."""
     names = {"__name__": "page"}
     for language, text in blocks(name):
         if language == "":
             run_commands(text)
         elif language == "python":
             code = compile(text, name, "exec")
-            if name not in NOT_RUN:
+            if not only_syntax:
                 exec(code, names)
         else:
             assert language in ("text", "json"), language
+
+
+@pytest.mark.parametrize("name", [n for n in pages() if blocks(n) and n != "ARCHITECTURE.md"])
+def test_blocks_run(name, tmp_path, monkeypatch, own_registry):
+    """The blocks of a page share a folder that is empty at first."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["page"])
+    matplotlib.use("agg")
+    if name in FEW_ROWS:
+        interpret(monkeypatch)
+    run_page(name, only_syntax=name in NOT_RUN)
 
 
 # --- commands -------------------------------------------------------------------------------------

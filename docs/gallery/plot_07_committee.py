@@ -2,7 +2,7 @@
 A committee that changes its mind
 =================================
 
-Several machines learn side by side. How much each counts is learned from the stream: here a linear
+Two machines learn side by side, and the weight of each is learned from the stream. Here a linear
 problem becomes a problem that no linear model can solve.
 """
 
@@ -16,7 +16,7 @@ X = random.normal(size=(3000, 2))
 is_positive = np.where(np.arange(3000) < 1500, X[:, 0] > X[:, 1], X[:, 0] * X[:, 1] > 0)
 y = np.where(is_positive, "yes", "no")
 
-model = ks.Committee(["smd-linear", "svmd", "pa"], "classifier")
+model = ks.Committee(["smd-linear", "svmd"], "classifier")
 errors, weights = [], []
 for start in range(0, 3000, 50):
     block = slice(start, start + 50)
@@ -35,5 +35,5 @@ top.axvline(1500, color="lightgrey", zorder=0, linewidth=6)
 bottom.axvline(1500, color="lightgrey", zorder=0, linewidth=6)
 top.set(ylabel="error, %", ylim=(0, None))
 bottom.set(xlabel="row", ylabel="weight")
-bottom.legend(loc="upper left")
+bottom.legend(loc="upper right")
 plt.show()

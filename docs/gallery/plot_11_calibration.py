@@ -2,9 +2,9 @@
 Calibrated probabilities
 ========================
 
-Of the rows that were predicted with a probability of 80 %, about 80 % should be right.
-`AutoClassifier` mixes its members on the log loss, so its probabilities are calibrated
-without another step.
+Of the rows that were predicted with a probability of 80 %, about 80 % should be right. A committee
+mixes its members by the log loss, so that its probabilities are calibrated without another step.
+`AutoClassifier` is such a committee, with more members than this one.
 """
 
 import matplotlib.pyplot as plt
@@ -17,7 +17,7 @@ X = random.normal(size=(4000, 2))
 chance = 1 / (1 + np.exp(-3 * X[:, 0] * X[:, 1]))
 y = random.random(4000) < chance
 
-model = ks.AutoClassifier()
+model = ks.Committee(["smd-linear", "svmd"], "classifier")
 model.partial_fit(X[:100], y[:100], classes=[False, True])
 predicted = []
 for start in range(100, 4000, 100):  # each block is predicted, then learned

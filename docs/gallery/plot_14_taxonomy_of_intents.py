@@ -2,9 +2,9 @@
 Labels in a tree
 ================
 
-Messages to a help desk have topics such as "billing/refund". To confuse two topics of one group
-costs less than to confuse two groups. With a `Taxonomy` the model knows this: about as many rows
-are wrong, and fewer of them are in another group.
+Messages to a help desk have topics such as "billing/refund". With a `Taxonomy`, what the model
+learns about a topic also counts, in part, for the other topics of its group. As many rows are wrong
+here as without it, but fewer of them are in another group.
 """
 
 import matplotlib.pyplot as plt
@@ -24,7 +24,7 @@ print(texts[0], "->", labels[0])
 groups = np.array([label.split("/")[0] for label in labels])
 figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
 for name, structure in [("with the tree", tree), ("without", None)]:
-    model = ks.make("pa", "classifier", kernel="linear", label_structure=structure)
+    model = ks.make("perceptron", "classifier", kernel="linear", label_structure=structure)
     predicted = ks.prequential(model, rows, labels).predictions
     right_group = np.array([p.split("/")[0] for p in predicted]) == groups
     near, far = np.mean((predicted != labels) & right_group), np.mean(~right_group)
