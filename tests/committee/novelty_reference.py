@@ -187,7 +187,7 @@ class Reference:
         if t:
             said, *own = self.say(x)
             standardised = self.members.standardised(said)
-            trust = t / (t + 75)
+            trust = t / (t + 150)
             standardised[1:] *= trust
             standardised *= 2 / (1 + trust)
             score = -np.sort(standardised)[-2:].mean()
