@@ -140,8 +140,12 @@ class Reference:
         scale = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 0.0)
         self.frozen = mean, scale, math.sqrt(n)
         C = C if self.full else np.eye(self.d)
-        self.Ci = np.linalg.inv(C + (0.01 + self.d / n) * np.eye(self.d))
-        self.L = np.linalg.inv(np.linalg.cholesky(C + (0.1 + self.d / n) * np.eye(self.d)))
+
+        def ridged(ridge):
+            return (C + ridge * np.eye(self.d)) / (1 + ridge)
+
+        self.Ci = np.linalg.inv(ridged(0.01 + self.d / n))
+        self.L = np.linalg.inv(np.linalg.cholesky(ridged(0.1 + self.d / n)))
         self.bend = np.zeros(self.d)
         self.bend = bends(self.scale(self.reservoir))
         self.scaled = self.scale(self.reservoir)
@@ -193,7 +197,7 @@ class Reference:
             score = -np.sort(standardised)[-2:].mean()
         if weight == 0.0:
             return score, threshold
-        if t:
+        if t >= 10:
             is_low = score < self.gate
             let_in = t + 1 < 33 or not is_low or uniform(self.seed + 1, t) < 0.03
             self.gate += 0.02 * (0.2 - is_low)

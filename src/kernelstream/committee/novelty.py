@@ -43,6 +43,7 @@ MOST_CORRELATED = 64  # features: beyond, the covariance is diagonal
 _NEIGHBOURS = 15
 _N_BINS = 32
 _N_PROJECTIONS = 64
+_HEARD_FROM = 10  # rows: of the first ones, members say mostly that there were few before
 _FEW_ROWS = 150.0  # so many make a member that needs many rows count half of the z-score
 _N_FIRST = 150.0  # rows that the start of the threshold counts as, so that it does not jump
 _POINTS_FOR_TAILS = 33  # from then on, it is known which features have heavy tails
@@ -70,8 +71,8 @@ class NoveltyState(NamedTuple):
     frozen_scale: Any  # (features,): one over the standard deviation, or zero
     limit: Any  # of what is scaled by them
     bend: Any  # (features,): c of ``asinh(c z) / c``, or zero
-    precision: Any  # (correlated, correlated): R with R^T R = (C + (0.01 + d/t) I)^-1, triangular
-    whitening: Any  # (correlated, correlated): L = chol(C + (0.1 + d/t) I)^-1
+    precision: Any  # (correlated, correlated): chol((C + r I) / (1 + r))^-1, r = 0.01 + d/t
+    whitening: Any  # (correlated, correlated): the same with r = 0.1 + d/t
     n_points: Any  # rows in the reservoir
     n_offered: Any  # rows that could have entered it
     raw: Any  # (features, points): the reservoir
@@ -429,17 +430,21 @@ def _enter(state, x, work, changes):
 
 @compiled
 def _inverse_root(square, products, ridge, factor, out):
-    """Write chol(C + ridge I)^-1, where C are the correlations."""
-    n = out.shape[0]
+    """Write chol((C + ridge I) / (1 + ridge))^-1, where C are the correlations.
+
+    So features have the variance one, however many rows there are: what is scaled by them does not
+    grow with the rows where features are not correlated.
+    """
+    n, diagonal = out.shape[0], 1.0 + ridge
     for i in range(n):
         for j in range(i + 1):
-            total = 1.0 + ridge
+            total = 1.0
             if i != j:
                 sizes = math.sqrt(square[i]) * math.sqrt(square[j])
-                total = products[i, j] / sizes if sizes > 0.0 else 0.0
+                total = products[i, j] / (sizes * diagonal) if sizes > 0.0 else 0.0
             for k in range(j):
                 total -= factor[i, k] * factor[j, k]
-            factor[i, j] = math.sqrt(max(total, ridge)) if i == j else total / factor[j, j]
+            factor[i, j] = math.sqrt(max(total, ridge / diagonal)) if i == j else total / factor[j, j]
     for j in range(n):
         for i in range(j, n):
             total = 1.0 if i == j else 0.0
@@ -558,7 +563,7 @@ def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin
         if not learns or weight[i] == 0.0:
             continue  # a row without weight is as good as absent
         is_let_in = True
-        if state.n_rows[0] > 0:
+        if state.n_rows[0] >= _HEARD_FROM:
             is_let_in = _is_let_in(state, mixed)
             learn_highest(state.members, nu, rate, _N_FIRST, work.said, mixed, weight[i])
         _count(
