@@ -251,7 +251,7 @@ def standardised(said):
     sd = np.sqrt(np.maximum(np.cumsum(said**2, axis=0) / n - mean**2, 1e-20))
     z = np.zeros_like(said)
     z[1:] = (mean[:-1] - said[1:]) / sd[:-1]
-    trust = 0.9 * n / (n + 150.0)  # in members that need many rows
+    trust = n / (n + 150.0)  # in members that need many rows
     z[:, 1:] *= trust
     return z * 2.0 / (1.0 + trust)
 

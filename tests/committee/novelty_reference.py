@@ -71,8 +71,20 @@ def reaches(points):
 def local(points, reach, x):
     apart = np.sqrt(((points - x) ** 2).mean(axis=1))
     near = np.argsort(apart, kind="stable")[:K]
-    own = apart[near[-1]]
-    return math.log((own + 0.01) / (reach[near].mean() + 0.01)), own
+    said = math.log((apart[near].mean() + 0.01) / (reach[near].mean() + 0.01))
+    return said, apart[near[-1]]
+
+
+def bends(scaled):
+    """How much each feature of some rows is compressed."""
+    away = scaled - scaled.mean(axis=0)
+    second, fourth = (away**2).mean(axis=0), (away**4).mean(axis=0)
+    kurtosis = fourth / np.where(second > 0, second**2, 1.0) - 3.0
+    return 0.3 * np.sqrt(np.maximum(kurtosis - 1.0, 0.0)) * (len(scaled) >= 33)
+
+
+def bent(z, bend):
+    return np.where(bend > 0, np.arcsinh(bend * z) / np.where(bend > 0, bend, 1.0), z)
 
 
 class Reference:
@@ -85,7 +97,7 @@ class Reference:
         self.rows, self.row_weights = np.zeros((0, n_features)), np.zeros(0)  # as counted
         self.reservoir = np.zeros((0, n_features))
         self.n_offered, self.renewal = 0, 1
-        self.members, self.mixed = Moments(), Moments()
+        self.members, self.gate, self.bend = Moments(), -1.0, np.zeros(n_features)
         self.threshold, self.count = norm.ppf(nu), 0.0
 
     # --- scaling ---
@@ -113,11 +125,11 @@ class Reference:
         limit = math.sqrt(len(self.rows))
         new = np.sign(x - mean) * limit * (np.abs(x - mean) > 1e-12 * np.abs(mean))
         z = np.where(sd > 0, (x - mean) / np.where(sd > 0, sd, 1.0), new)
-        return np.clip(z, -limit, limit)
+        return bent(np.clip(z, -limit, limit), self.bend)
 
     def scale(self, x):
         mean, scale, limit = self.frozen
-        return np.clip((x - mean) * scale, -limit, limit)
+        return bent(np.clip((x - mean) * scale, -limit, limit), self.bend)
 
     def white(self, scaled):
         return scaled @ self.L.T if self.full else scaled
@@ -128,8 +140,14 @@ class Reference:
         scale = np.where(sd > 0, 1.0 / np.where(sd > 0, sd, 1.0), 0.0)
         self.frozen = mean, scale, math.sqrt(n)
         C = C if self.full else np.eye(self.d)
-        self.Ci = np.linalg.inv(C + (0.01 + self.d / n) * np.eye(self.d))
-        self.L = np.linalg.inv(np.linalg.cholesky(C + (0.1 + self.d / n) * np.eye(self.d)))
+
+        def ridged(ridge):
+            return (C + ridge * np.eye(self.d)) / (1 + ridge)
+
+        self.Ci = np.linalg.inv(ridged(0.01 + self.d / n))
+        self.L = np.linalg.inv(np.linalg.cholesky(ridged(0.1 + self.d / n)))
+        self.bend = np.zeros(self.d)
+        self.bend = bends(self.scale(self.reservoir))
         self.scaled = self.scale(self.reservoir)
         self.whitened = self.white(self.scaled)
         self.reach, self.white_reach = reaches(self.scaled), reaches(self.whitened)
@@ -173,16 +191,17 @@ class Reference:
         if t:
             said, *own = self.say(x)
             standardised = self.members.standardised(said)
-            trust = 0.9 * t / (t + 150)
+            trust = t / (t + 150)
             standardised[1:] *= trust
             standardised *= 2 / (1 + trust)
             score = -np.sort(standardised)[-2:].mean()
         if weight == 0.0:
             return score, threshold
-        if t:
-            let_in = t + 1 < 33 or self.mixed.standardised(score) >= -1.5
+        if t >= 10:
+            is_low = score < self.gate
+            let_in = t + 1 < 33 or not is_low or uniform(self.seed + 1, t) < 0.03
+            self.gate += 0.02 * (0.2 - is_low)
             self.members.add(said, weight)
-            self.mixed.add(score, weight)
             step = min(0.5, max(0.001, 0.5 / (150 + self.count)) / self.nu)
             self.threshold += step * (self.nu - (score < self.threshold))
             self.count += weight

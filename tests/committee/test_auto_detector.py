@@ -219,6 +219,18 @@ def test_a_file_that_makes_no_sense_is_refused():
             machine.fill(arrays)
 
 
+def test_a_file_of_an_earlier_version_goes_on():
+    model = ks.AutoDetector().partial_fit(X)
+    machine = model.machine_.copy()
+    arrays = {k: v for k, v in machine.to_arrays().items() if k not in ("bend", "gate")}
+    machine.state.bend[:], machine.state.gate[:] = 0.0, -1.0  # as in a machine that is new
+    machine.fill(arrays)
+    assert np.isfinite(machine.learn(X, np.ones(400), np.ones(400))[0].scores).all()
+    del arrays["reach"]
+    with pytest.raises(KeyError):
+        machine.fill(arrays)
+
+
 def test_what_it_refuses():
     with pytest.raises(ValueError, match="nu=2"):
         ks.AutoDetector(nu=2).fit(X)

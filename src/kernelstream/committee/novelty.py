@@ -4,18 +4,19 @@ Each member answers a logarithm that is high for rows unlike the earlier ones; t
 most clearly count (`HighestMean`). The members are
 
 1. the z-score: how far out the features are, from their running means and standard deviations;
-2. local: the distance to the 15th neighbour in a sample of the rows (the *reservoir*), relative to
-   what the neighbours themselves have;
+2. local: the mean distance to the 15 nearest of a sample of the rows (the *reservoir*), relative to
+   how far these are from their own 15th neighbour;
 3. projections: how rare the row is in the histograms of 64 random directions;
 4. Mahalanobis' distance, which is the first one where features go together;
 5. local, after the features have been made uncorrelated.
 
-All but the first need many rows, and count less while there are few.
+All but the first need many rows, and count less while there are few. Features with heavy tails are
+compressed, as in `scalings.Renewed`: otherwise their largest values would be all that counts.
 
 Scales and whitening, which all that concerns the reservoir depends on, are frozen and renewed when
 the number of rows has grown by a fifth: at fixed row numbers, so that it does not matter how a
-stream is cut into blocks. A row that looks new does not enter the reservoir (the *gate*): otherwise
-the local members would soon take what is new for ordinary.
+stream is cut into blocks. Of rows that look new few enter the reservoir (the *gate*): otherwise the
+local members would soon take what is new for ordinary.
 
 Beyond 64 features correlations are taken to be zero. Then there are no fourth and fifth member,
 which would be the first two again. Sparse rows of more than 64 features become 64 numbers before
@@ -34,18 +35,22 @@ from kernelstream.committee.sketch import SKETCH_WIDTH
 from kernelstream.compiled import compiled, helper
 from kernelstream.parts import LARGEST_SQUARE, Field
 
-__all__ = ["NoveltyState", "NoveltyWork", "declared", "new_work", "scan", "sizes_of"]
+__all__ = ["ADDED_LATER", "NoveltyState", "NoveltyWork", "declared", "new_work", "scan", "sizes_of"]
 
+ADDED_LATER = ("bend", "gate")  # to the state: files of earlier versions do not have them
 N_HIGHEST = 2
 MOST_CORRELATED = 64  # features: beyond, the covariance is diagonal
 _NEIGHBOURS = 15
 _N_BINS = 32
 _N_PROJECTIONS = 64
-_MOST_TRUST = 0.9  # in a member that needs many rows, where it is one in the z-score
-_FEW_ROWS = 150.0  # so many make such a member count half of that
+_HEARD_FROM = 10  # rows: of the first ones, members say mostly that there were few before
+_FEW_ROWS = 150.0  # so many make a member that needs many rows count half of the z-score
 _N_FIRST = 150.0  # rows that the start of the threshold counts as, so that it does not jump
+_POINTS_FOR_TAILS = 33  # from then on, it is known which features have heavy tails
 _GATED_FROM = 33
-_GATED_BELOW = 1.5
+_REFUSED = 0.2  # the share of rows with a score below the gate
+_LET_IN = 0.03  # the share of these that enter the reservoir all the same
+_GATE_RATE = 0.02  # how fast the gate follows, in standard deviations of the members
 _GROWTH = 1.2  # of the number of rows between two renewals
 _TRUSTED_ROWS = 20
 _OUTLIER = 10.0  # standard deviations: what statistics see of a value, once they can be trusted
@@ -65,8 +70,9 @@ class NoveltyState(NamedTuple):
     frozen_mean: Any  # (features,): as they were at the last renewal
     frozen_scale: Any  # (features,): one over the standard deviation, or zero
     limit: Any  # of what is scaled by them
-    precision: Any  # (correlated, correlated): R with R^T R = (C + (0.01 + d/t) I)^-1, triangular
-    whitening: Any  # (correlated, correlated): L = chol(C + (0.1 + d/t) I)^-1
+    bend: Any  # (features,): c of ``asinh(c z) / c``, or zero
+    precision: Any  # (correlated, correlated): chol((C + r I) / (1 + r))^-1, r = 0.01 + d/t
+    whitening: Any  # (correlated, correlated): the same with r = 0.1 + d/t
     n_points: Any  # rows in the reservoir
     n_offered: Any  # rows that could have entered it
     raw: Any  # (features, points): the reservoir
@@ -80,8 +86,7 @@ class NoveltyState(NamedTuple):
     width: Any  # (projections,): of a bin
     count: Any  # (projections, bins)
     bin: Any  # (projections, points): where each row of the reservoir is; the last one: nowhere
-    gate_mean: Any  # of the mixed score
-    gate_square: Any
+    gate: Any  # rows with a mixed score below it do not enter the reservoir
     members: Any  # `HighestState`
     entry_square: Any  # (sketched,): of sparse rows, the sum of squares of every feature
 
@@ -138,6 +143,7 @@ def declared() -> NoveltyState:
         frozen_mean=Field(features, 0.0),
         frozen_scale=Field(features, 0.0, least=0.0),
         limit=Field((), 0.0, least=0.0),
+        bend=Field(features, 0.0, least=0.0),
         precision=Field(square, 0.0),
         whitening=Field(square, 0.0),
         n_points=Field((), 0, int, below="points_and_one"),
@@ -153,8 +159,7 @@ def declared() -> NoveltyState:
         width=Field(("projections",), 0.0, least=0.0),
         count=Field(("projections", "bins"), 0, int, below="points_and_one"),
         bin=Field(("projections", "points"), 0, int, below="bins_and_one"),
-        gate_mean=Field((), 0.0),
-        gate_square=Field((), 0.0, least=0.0),
+        gate=Field((), -1.0),  # about where the normal distribution has a fifth below it
         members=HighestState(
             mean=Field(("members",), 0.0),
             square=Field(("members",), 0.0, least=0.0),
@@ -207,8 +212,14 @@ def _multiply(root, x, out):
 
 
 @helper
+def _bent(z, bend):
+    """What is beyond some standard deviations grows by its logarithm only."""
+    return math.asinh(bend * z) / bend if bend > 0.0 else z
+
+
+@helper
 def _scale(state, x, work):
-    """Write the row as it is scaled now, and by the frozen scales.
+    """Write the row as it is scaled now, and by the frozen scales; heavy tails are compressed.
 
     No row among n is further than sqrt(n) standard deviations from their mean. That is the limit
     of what a new row is given, and what it gets in a feature that was constant.
@@ -218,13 +229,13 @@ def _scale(state, x, work):
         away, rounding = x[j] - state.mean[j], _CONSTANT * abs(state.mean[j])
         sd = math.sqrt(state.square[j] / state.total[0])
         if sd > rounding:
-            work.z[j] = _clipped(away / sd, limit)
+            work.z[j] = _bent(_clipped(away / sd, limit), state.bend[j])
         elif abs(away) > rounding:
             work.z[j] = math.copysign(limit, away)
         else:
             work.z[j] = 0.0
         away = (x[j] - state.frozen_mean[j]) * state.frozen_scale[j]
-        work.scaled[j] = _clipped(away, state.limit[0])
+        work.scaled[j] = _bent(_clipped(away, state.limit[0]), state.bend[j])
 
 
 # --- members --------------------------------------------------------------------------------------
@@ -286,13 +297,15 @@ def _reach(found, near, n_features):
 
 @helper
 def _local(points, n_points, reach, x, distance, work):
-    """``log((D + 0.01) / (mean D of the neighbours + 0.01))``, and D."""
+    """``log((mean distance + 0.01) / (mean D + 0.01))`` of the neighbours, and the row's own D."""
     _distances(points, n_points, x, distance)
     found = _nearest(distance, n_points, -1, work.near, work.who)
-    own, others = _reach(found, work.near, x.shape[0]), 0.0
+    away, others = 0.0, 0.0
     for i in range(found):
+        away += math.sqrt(work.near[i] / x.shape[0])
         others += reach[work.who[i]]
-    return math.log((own + 0.01) / (others / found + 0.01)), own
+    said = math.log((away / found + 0.01) / (others / found + 0.01))
+    return said, _reach(found, work.near, x.shape[0])
 
 
 @helper
@@ -340,7 +353,7 @@ def _say(state, x, work):
         state.chosen, state.weight, state.low, state.width, state.count, n_points, seen, work.bin
     )
     # one and w, with the mean one, so that scores have the same size from the beginning
-    w = _MOST_TRUST * state.n_rows[0] / (state.n_rows[0] + _FEW_ROWS)
+    w = state.n_rows[0] / (state.n_rows[0] + _FEW_ROWS)
     work.trust[0] = 2.0 / (1.0 + w)
     for e in range(1, work.trust.shape[0]):
         work.trust[e] = 2.0 * w / (1.0 + w)
@@ -350,17 +363,18 @@ def _say(state, x, work):
 
 
 @helper
-def _is_let_in(state, score, weight):
-    """Whether a row may enter the reservoir, by its mixed score, of which the gate keeps moments.
+def _is_let_in(state, score):
+    """Whether a row may enter the reservoir: its mixed score must not be among the lowest fifth.
 
-    The score must not be below its mean by more than one and a half standard deviations.
+    The gate follows that quantile of the scores, at a speed that does not slow down, so that it
+    cannot shut out what has become usual. A few of those below it enter all the same. Otherwise a
+    rare kind of rows that was refused at first would be refused for ever.
     """
-    mean, square, count = state.gate_mean, state.gate_square, state.members.count[0]
-    sd = math.sqrt(square[0] / count) if count > 0.0 else 0.0
-    away = score - mean[0]
-    mean[0] += away * weight / (count + weight)
-    square[0] += weight * away * (score - mean[0])
-    return state.n_rows[0] + 1 < _GATED_FROM or away >= -_GATED_BELOW * sd
+    is_low = score < state.gate[0]
+    state.gate[0] += _GATE_RATE * (_REFUSED - (1.0 if is_low else 0.0))
+    if not is_low or state.n_rows[0] + 1 < _GATED_FROM:
+        return True
+    return uniform(state.seed[0] + 1, state.n_rows[0]) < _LET_IN
 
 
 @compiled
@@ -416,17 +430,21 @@ def _enter(state, x, work, changes):
 
 @compiled
 def _inverse_root(square, products, ridge, factor, out):
-    """Write chol(C + ridge I)^-1, where C are the correlations."""
-    n = out.shape[0]
+    """Write chol((C + ridge I) / (1 + ridge))^-1, where C are the correlations.
+
+    So features have the variance one, however many rows there are: what is scaled by them does not
+    grow with the rows where features are not correlated.
+    """
+    n, diagonal = out.shape[0], 1.0 + ridge
     for i in range(n):
         for j in range(i + 1):
-            total = 1.0 + ridge
+            total = 1.0
             if i != j:
                 sizes = math.sqrt(square[i]) * math.sqrt(square[j])
-                total = products[i, j] / sizes if sizes > 0.0 else 0.0
+                total = products[i, j] / (sizes * diagonal) if sizes > 0.0 else 0.0
             for k in range(j):
                 total -= factor[i, k] * factor[j, k]
-            factor[i, j] = math.sqrt(max(total, ridge)) if i == j else total / factor[j, j]
+            factor[i, j] = math.sqrt(max(total, ridge / diagonal)) if i == j else total / factor[j, j]
     for j in range(n):
         for i in range(j, n):
             total = 1.0 if i == j else 0.0
@@ -469,6 +487,21 @@ def _sort_into_bins(points, n_points, chosen, weight, x, low, width, count, bins
             count[p, b] += 1
 
 
+@compiled
+def _bend_of(values, n):
+    """``c = 0.3 sqrt(kappa - 1)`` where the excess kurtosis kappa of the first n is above one."""
+    mean, second, fourth = 0.0, 0.0, 0.0
+    for s in range(n):
+        mean += values[s] / n
+    for s in range(n):
+        square = (values[s] - mean) ** 2
+        second += square / n
+        fourth += square * square / n
+    if n < _POINTS_FOR_TAILS or fourth <= 4.0 * second * second:
+        return 0.0
+    return 0.3 * math.sqrt(fourth / (second * second) - 4.0)
+
+
 @helper
 def _renew(state, work):
     """Freeze the scales as they are now, and see the reservoir and the histograms by them."""
@@ -484,6 +517,9 @@ def _renew(state, work):
         for s in range(n_points):
             away = (state.raw[j, s] - state.mean[j]) * state.frozen_scale[j]
             state.scaled[j, s] = _clipped(away, state.limit[0])
+        state.bend[j] = _bend_of(state.scaled[j], n_points)
+        for s in range(n_points):
+            state.scaled[j, s] = _bent(state.scaled[j, s], state.bend[j])
     few = n_features / n_rows
     _reaches(state.scaled, n_points, work.scaled, work.distance, work.near, work.who, state.reach)
     seen, row = state.scaled, work.scaled
@@ -527,8 +563,8 @@ def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin
         if not learns or weight[i] == 0.0:
             continue  # a row without weight is as good as absent
         is_let_in = True
-        if state.n_rows[0] > 0:
-            is_let_in = _is_let_in(state, mixed, weight[i])
+        if state.n_rows[0] >= _HEARD_FROM:
+            is_let_in = _is_let_in(state, mixed)
             learn_highest(state.members, nu, rate, _N_FIRST, work.said, mixed, weight[i])
         _count(
             x, weight[i], state.n_rows[0], state.total[0], state.mean, state.square,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.committee.mixing import first_threshold
-from kernelstream.committee.novelty import declared, new_work, scan, sizes_of
+from kernelstream.committee.novelty import ADDED_LATER, declared, new_work, scan, sizes_of
 from kernelstream.committee.sketch import sketch
 from kernelstream.compiled import as_argument, entry_point
 from kernelstream.learner.gate import Gate
@@ -243,7 +243,8 @@ class NoveltyMachine(Learner):
             If an array makes no sense. The machine is then of no use.
         """
         for name, array in state_arrays(self.state):
-            saved = arrays[name] if array.size else array  # which a file may not have
+            may_lack = name in ADDED_LATER or not array.size
+            saved = arrays.get(name, array) if may_lack else arrays[name]
             if saved.shape != array.shape or saved.dtype.kind != array.dtype.kind:
                 raise ValueError(f"{name} is of type {saved.dtype} and shape {saved.shape}")
             array[...] = saved
