@@ -10,9 +10,10 @@ that is needed to go on.
 import os
 import re
 import struct
+from collections import deque
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,27 +128,33 @@ class RecentIds:
 
     def __init__(self, most: int):
         self._most = most
-        self._hashes: dict[int, None] = {}  # in the order in which they came
+        self._known: set[int] = set()
+        self._in_order: deque[int] = deque()  # as they came
 
     def __contains__(self, row_id: str) -> bool:
-        return _hash(row_id) in self._hashes
+        return _hash(row_id) in self._known
 
     def add(self, ids: Iterable[str | None]) -> None:
         """Remember these, and forget the oldest beyond the limit."""
-        for row_id in ids:
-            if row_id is not None:
-                self._hashes[_hash(row_id)] = None
-        n_beyond = max(0, len(self._hashes) - self._most)
-        for oldest in list(islice(self._hashes, n_beyond)):
-            del self._hashes[oldest]
+        self._add(_hash(row_id) for row_id in ids if row_id is not None)
+
+    def _add(self, hashes: Iterable[int]) -> None:
+        for each in hashes:
+            if each not in self._known:
+                self._known.add(each)
+                self._in_order.append(each)
+            if len(self._in_order) > self._most:
+                self._known.remove(self._in_order.popleft())
 
     def to_array(self) -> np.ndarray:
         """The hashes, oldest first."""
-        return np.array(list(self._hashes), dtype=np.int64)
+        return np.fromiter(self._in_order, np.int64, len(self._in_order))
 
     def fill(self, hashes: np.ndarray) -> None:
         """Remember what `to_array` gave, and nothing else."""
-        self._hashes = dict.fromkeys(hashes.tolist()[-self._most :])
+        self._known.clear()
+        self._in_order.clear()
+        self._add(hashes.tolist())
 
 
 def _hash(row_id: str) -> int:

@@ -18,6 +18,7 @@ from kernelstream.waiting import WaitingRoom
 __all__ = ["DurableRoom"]
 
 _NAME = "waiting.ksl"
+_RECORD = 10_000  # rows that are written together: bounds the memory that this takes
 
 
 class DurableRoom:
@@ -112,8 +113,8 @@ class DurableRoom:
         """Begin the file again, with the rows that still wait."""
         new, ids = self._path.with_suffix(".new"), self._room.ids
         with new.open("wb") as file:
-            if ids:
-                write_record(file, self._block_of(ids).to_bytes())
+            for start in range(0, len(ids), _RECORD):
+                write_record(file, self._block_of(ids[start : start + _RECORD]).to_bytes())
         self.close()
         try:
             new.replace(self._path)
