@@ -211,7 +211,7 @@ class Log:
         if not segments:
             self.begin_segment(position)
         else:
-            self._file = segments[-1][1].open("ab")
+            self._file = segments[-1][1].open("ab", buffering=0)
 
     def append(self, block: Block) -> None:
         """Write a block, and return when it is on the disk."""
@@ -220,7 +220,7 @@ class Log:
     def begin_segment(self, position: int, oldest_needed: int = 0) -> None:
         """Begin a segment at a checkpoint, and delete those that no checkpoint needs."""
         path = self._folder / f"log-{position:020d}.ksl"
-        new = path.open("wb")
+        new = path.open("wb", buffering=0)
         try:
             write_record(new, to_bytes({}, {"hashes": self._recent_ids.to_array()}))
             sync_folder(self._folder)
@@ -245,13 +245,14 @@ class Log:
 
 
 def write_record(file: Any, content: bytes) -> None:
-    """Write a record at the end of a file, and return when it is on the disk."""
-    end = file.tell()
+    """Write a record at the end of a file without a buffer, and return when it is on the disk."""
+    record, n_written = _LENGTH.pack(len(content)) + content, 0
     try:
-        file.write(_LENGTH.pack(len(content)) + content)
-        file.flush()
+        while n_written < len(record):
+            n_written += file.write(record[n_written:])
         os.fsync(file.fileno())
     except OSError:  # a full disk, say: what was written in part must not stay in the way
+        end = file.tell() - n_written
         file.truncate(end)
         file.seek(end)
         raise
