@@ -12,7 +12,7 @@ RUN mkdir -p /models /kept /home/stream/.cache && chown stream /models /kept /ho
 USER stream
 VOLUME ["/kept", "/home/stream/.cache"]
 EXPOSE 8765
-HEALTHCHECK --start-period=120s CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8765/readyz')"]
+HEALTHCHECK --start-period=120s --timeout=5s CMD ["python", "-c", "import http.client as h, sys; c = h.HTTPConnection('127.0.0.1', 8765); c.request('GET', '/readyz'); sys.exit(c.getresponse().status != 200)"]
 
 ENTRYPOINT ["kernelstream", "serve"]
 CMD ["/models", "--checkpoint", "/kept", "--host", "0.0.0.0", "--token-file", "/run/secrets/token"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelstream import threads
-from kernelstream.threads import one_thread, threads_for
+from kernelstream.threads import between_steps, one_thread, pausing, threads_for
 
 
 class Library:
@@ -65,3 +65,16 @@ def test_the_libraries_are_found():
     found = threads._libraries()
     assert all(library.get_num_threads() >= 1 for library in found)
     assert found or "openblas" not in str(np.show_config(mode="dicts")).lower()
+
+
+def test_only_the_thread_that_was_told_to_pauses():
+    told = []
+    with pausing(lambda: told.append("outer")):
+        with pausing(lambda: told.append("inner")):
+            between_steps()
+        between_steps()
+        other = threading.Thread(target=between_steps)
+        other.start()
+        other.join()
+    between_steps()
+    assert told == ["inner", "outer"]

@@ -28,24 +28,57 @@ def test_rows_come_back_in_the_order_of_the_ids(kind):
     assert len(room) == 3  # reading discharges nothing
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 6)), max_size=40), st.integers(1, 4))
-def test_a_room_is_a_dict_that_gives_up_its_oldest(steps, max_rows):
+def as_dictionaries(X):
+    rows = np.empty(len(X), dtype=object)
+    rows[:] = [{"a": row[0], "b": row[1]} for row in X]
+    return rows
+
+
+KINDS = {
+    "dense": (np.asarray, lambda rows: rows[:, 0]),
+    "sparse": (sparse.csr_array, lambda rows: rows.toarray()[:, 0]),
+    "tables": (as_dictionaries, lambda rows: [row["a"] for row in rows]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(
+    st.lists(st.tuples(st.booleans(), st.lists(st.integers(0, 9), unique=True)), max_size=30),
+    st.integers(1, 6),
+)
+def test_a_room_is_a_dict_that_gives_up_its_oldest(kind, steps, max_rows):
+    made, firsts = KINDS[kind]
     room, expected, expired = WaitingRoom(max_rows), {}, 0
-    for n, (arrives, id) in enumerate(steps):
+    for n, (arrives, ids) in enumerate(steps):
         if arrives:
-            room.admit([id], np.full((1, 2), float(n)))
-            expected.pop(id, None)
-            expected[id] = float(n)
-            if len(expected) > max_rows:
+            values = n + np.arange(len(ids)) / 100 + 1.0
+            room.admit(ids, made(np.stack([values, -values], axis=1)), [f"k{id}" for id in ids])
+            for id in ids:
+                expected.pop(id, None)
+            expected |= dict(zip(ids, values, strict=True))
+            while len(expected) > max_rows:
                 del expected[next(iter(expected))]
                 expired += 1
         else:
-            room.discharge([id])
-            expected.pop(id, None)
-    assert room.ids == list(expected)
-    assert room.n_expired == expired
-    for id, value in expected.items():
-        assert room.rows_of([id])[0, 0] == value
+            room.discharge(ids)
+            for id in ids:
+                expected.pop(id, None)
+        assert room.ids == list(expected)
+        assert room.n_expired == expired
+        if expected:
+            np.testing.assert_array_equal(firsts(room.rows_of(expected)), list(expected.values()))
+            assert room.keys_of(expected) == [f"k{id}" for id in expected]
+
+
+def test_rows_of_another_kind_are_refused_unless_none_waits():
+    room = WaitingRoom(3)
+    room.admit(["a"], np.ones((1, 3)))
+    with pytest.raises(ValueError, match=r"shape \(2,\) and type float64 cannot wait beside"):
+        room.admit(["a", "b"], np.ones((2, 2)))
+    assert room.ids == ["a"]
+    room.discharge(["a"])
+    room.admit(["b"], np.ones((1, 2)))
+    assert room.rows_of(["b"]).shape == (1, 2)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])

@@ -132,7 +132,8 @@ def prequential(
         for start in range(0, n_rows, _BLOCK):
             rows = slice(start, min(start + _BLOCK, n_rows))
             target = None if y is None else y[rows]
-            found, kept = model.learn_block(_safe_indexing(X, rows), target, classes)
+            piece = X if n_rows <= _BLOCK else _safe_indexing(X, rows)
+            found, kept = model.learn_block(piece, target, classes)
             trails += found
             places = start + (np.arange(rows.stop - start) if kept is None else kept)
             learned.append(places)

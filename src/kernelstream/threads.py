@@ -1,4 +1,4 @@
-"""How many threads BLAS takes for our matrix products.
+"""How many threads BLAS takes for our matrix products, and whether a thread lets others go first.
 
 OpenBLAS shares any product of more than 2^18 multiplications among all cores, and one of a matrix
 and a vector much earlier. Its threads wait for each other, so that a product that takes less than a
@@ -8,9 +8,11 @@ shared as BLAS likes (docs/benchmarks.md has the figures).
 """
 
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["one_thread", "threads_for"]
+__all__ = ["between_steps", "one_thread", "pausing", "threads_for"]
 
 # Multiplications, up to which BLAS takes one thread anyway: for matrices, and for a vector
 _SHARED, _SHARED_VECTOR = 2**18, 9216
@@ -71,3 +73,31 @@ def threads_for(n_rows: int, n_points: int, n_terms: int) -> _OneThread | _AsThe
     n_multiplications = n_rows * n_points * n_terms
     least = _SHARED_VECTOR if n_rows == 1 else _SHARED
     return one_thread if least < n_multiplications <= _WORTH_SHARING else _as_they_are
+
+
+# --- letting others go first ----------------------------------------------------------------------
+# Threads of Python take turns. One that learns would give up its turn to one that answers only at
+# long intervals, or at every matrix product, after which both want it back again and again.
+
+
+class _Manners(threading.local):
+    pause: Callable[[], None] | None = None
+
+
+_manners = _Manners()
+
+
+@contextmanager
+def pausing(pause: Callable[[], None]) -> Iterator[None]:
+    """What this thread learns meanwhile calls `pause` between its steps, of a fraction of a ms."""
+    before, _manners.pause = _manners.pause, pause
+    try:
+        yield
+    finally:
+        _manners.pause = before
+
+
+def between_steps() -> None:
+    """Let others go first, where this thread was told to (`pausing`)."""
+    if _manners.pause is not None:
+        _manners.pause()

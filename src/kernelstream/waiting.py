@@ -1,6 +1,8 @@
 """Rows that were predicted and wait for their targets, which come later."""
 
+from collections import OrderedDict
 from collections.abc import Iterable
+from itertools import islice, pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -42,22 +44,25 @@ class WaitingRoom:
     def __init__(self, max_rows: int = 10_000) -> None:
         self.max_rows = integer_at_least("max_rows", max_rows, 1)
         self.n_expired = 0
-        # In the order of arrival, which is that of a dict. A dense row is an array; a sparse row is
-        # a pair (columns, values), since a matrix for every row would take far more.
-        self._rows: dict[Any, Any] = {}
+        # One array has all rows: a small one for each would leave holes in memory that nothing else
+        # fits into. Places in it are given in any order, and ids kept in that of their arrival. (A
+        # dict would look for its oldest entry among all those that have gone before.)
+        self._rows = np.empty((0, 0))
+        self._free: list[int] = []
+        self._places: OrderedDict[Any, int] = OrderedDict()
         self._keys: dict[Any, Any] = {}
         self._sparse_width: int | None = None
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._places)
 
     def __contains__(self, id: Any) -> bool:
-        return as_id(id) in self._rows
+        return as_id(id) in self._places
 
     @property
     def ids(self) -> list[Any]:
         """The ids of the rows that wait, in the order of their arrival."""
-        return list(self._rows)
+        return list(self._places)
 
     def admit(self, ids: Iterable[Any], X: Any, keys: Iterable[Any] | None = None) -> None:
         """Keep rows under their ids; a row replaces an earlier one of the same id.
@@ -73,17 +78,45 @@ class WaitingRoom:
         ids = _different(ids)
         if len(ids) != X.shape[0]:
             raise ValueError(f"ids has {len(ids)} entries, but X has {X.shape[0]} rows.")
+        rows = _single_rows(X)
+        self._begin_array(rows)
         self._sparse_width = X.shape[1] if sparse.issparse(X) else None
-        for id, row in zip(ids, _single_rows(X), strict=True):
-            self._rows.pop(id, None)  # so that it is the latest one
-            self._keys.pop(id, None)
-            self._rows[id] = row
+        self.discharge(ids)  # so that they are the latest ones
+        n_beyond = max(len(self) + len(ids) - self.max_rows, 0)
+        self.n_expired += n_beyond
+        n_before = min(n_beyond, len(self))  # others are among the new rows
+        self.discharge(list(islice(self._places, n_before)))
+        new = slice(n_beyond - n_before, None)
+        places = self._take_places(len(ids[new]))
+        self._rows[places] = rows[new]
+        self._places.update(zip(ids[new], places, strict=True))
         if keys is not None:
-            self._keys.update(zip(ids, keys, strict=True))
-        while len(self._rows) > self.max_rows:
-            longest = next(iter(self._rows))
-            self.discharge([longest])
-            self.n_expired += 1
+            self._keys.update(zip(ids[new], list(keys)[new], strict=True))
+
+    def _begin_array(self, rows: np.ndarray) -> None:
+        """Begin the array again, unless it is one of such rows."""
+        if self._rows.shape[1:] == rows.shape[1:] and self._rows.dtype == rows.dtype:
+            return
+        if len(self):
+            raise ValueError(
+                f"rows of shape {rows.shape[1:]} and type {rows.dtype} cannot wait beside those of "
+                f"shape {self._rows.shape[1:]} and type {self._rows.dtype}."
+            )
+        self._rows, self._free = np.empty((0, *rows.shape[1:]), rows.dtype), []
+
+    def _take_places(self, n: int) -> list[int]:
+        """Places of the array that are free; it is made longer where there are too few."""
+        n_old, n_needed = len(self._rows), len(self) + n
+        if n_needed > n_old:
+            n_new = min(max(n_needed, 2 * n_old), self.max_rows)
+            longer = np.empty((n_new, *self._rows.shape[1:]), self._rows.dtype)
+            longer[:n_old] = self._rows
+            self._rows = longer
+            self._free += range(n_old, n_new)
+        n_left = len(self._free) - n
+        places = self._free[n_left:]
+        del self._free[n_left:]
+        return places
 
     def rows_of(self, ids: Iterable[Any]) -> Any:
         """The rows that wait under these ids, in that order; they go on waiting.
@@ -97,9 +130,9 @@ class WaitingRoom:
         -------
         ndarray or CSR matrix of shape (n_ids, n_features)
         """
-        rows = [self._rows[id] for id in self._present(ids)]
+        rows = self._rows[[self._places[id] for id in self._present(ids)]]
         if self._sparse_width is None:
-            return np.array(rows)
+            return rows
         starts = np.cumsum([0, *(len(columns) for columns, _ in rows)])
         columns = np.concatenate([columns for columns, _ in rows])
         values = np.concatenate([values for _, values in rows])
@@ -111,8 +144,11 @@ class WaitingRoom:
 
     def discharge(self, ids: Iterable[Any]) -> None:
         """Let the rows of these ids go."""
-        for id in map(as_id, ids):
-            self._rows.pop(id, None)
+        ids = list(map(as_id, ids))
+        places = [self._places.pop(id) for id in ids if id in self._places]
+        self._rows[places] = 0  # which lets go what is not a number
+        self._free += places
+        for id in ids:
             self._keys.pop(id, None)
 
     def _present(self, ids: Iterable[Any]) -> list[Any]:
@@ -120,7 +156,7 @@ class WaitingRoom:
         if not ids:
             raise ValueError("ids is empty: give the id of at least one row that waits.")
         for id in ids:
-            if id not in self._rows:
+            if id not in self._places:
                 raise ValueError(
                     f"no row waits under the id {id!r}: it was never given to predict, its target "
                     f"has already been learned, or more than {self.max_rows:,} rows came after it."
@@ -135,10 +171,10 @@ class WaitingRoom:
             "max_rows": self.max_rows,
             "n_expired": self.n_expired,
             "ids": self.ids,
-            "keys": [self._keys.get(id) for id in self._rows] if self._keys else None,
+            "keys": [self._keys.get(id) for id in self._places] if self._keys else None,
             "sparse_width": self._sparse_width,
         }
-        if not self._rows:
+        if not self._places:
             return header, {}
         rows = self.rows_of(self.ids)
         if self._sparse_width is None:
@@ -200,13 +236,15 @@ def _different(ids: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _single_rows(X: Any) -> list[Any]:
-    """Copies of the rows of X, each by itself."""
+def _single_rows(X: Any) -> np.ndarray:
+    """The rows of X, each by itself; a sparse one as a pair of its columns and values."""
     if not sparse.issparse(X):
-        return [row.copy() for row in np.asarray(X)]
+        return np.asarray(X)
     X = sparse.csr_array(X)
-    spans = zip(X.indptr[:-1], X.indptr[1:], strict=True)
-    return [(X.indices[i:j].copy(), X.data[i:j].copy()) for i, j in spans]
+    found = np.empty(X.shape[0], dtype=object)
+    for row, (i, j) in enumerate(pairwise(X.indptr.tolist())):
+        found[row] = X.indices[i:j].copy(), X.data[i:j].copy()
+    return found
 
 
 def _checked_sparse(arrays: dict[str, np.ndarray], n_rows: int, width: int) -> sparse.csr_array:

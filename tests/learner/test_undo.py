@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import kernelstream as ks
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
-from kernelstream.learner.state import arrays, fields, snapshot
+from kernelstream.learner.state import arrays, copied, fields, memory_of, snapshot
 
 from ..contracts.combinations import is_allowed, problem
 from ..contracts.test_tiles import combinations
@@ -93,3 +93,23 @@ def test_a_model_grows_again_after_a_block_that_made_much_room_was_undone():
     model.partial_fit(X[200:400], y[200:400])
     twin = ks.KernelRegressor(budget=None).partial_fit(X[:400], y[:400])
     np.testing.assert_allclose(model.predict(X), twin.predict(X), rtol=1e-9)
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_copy_lies_in_memory_as_the_state_does(n_classes):
+    """Also where classes came late, for which there is more room than the state takes."""
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = ks.KernelClassifier(budget=8).partial_fit(X[:20], np.arange(20) % 2)
+    model.partial_fit(X[20:], np.arange(20) % n_classes)
+    state, copy = model.machine_.state, copied(model.machine_.state)
+    assert type(copy) is type(state)
+    groups = {}
+    for (name, old), (_, new) in zip(arrays(state), arrays(copy), strict=True):
+        np.testing.assert_array_equal(new, old, err_msg=name)
+        assert (new.strides, new.flags.num) == (old.strides, old.flags.num)
+        groups.setdefault(id(memory_of(old)), set()).add(id(memory_of(new)))
+        old += 1
+        assert not np.shares_memory(old, new)
+    assert all(len(group) == 1 for group in groups.values())
+    assert len(groups) < len(list(arrays(state)))

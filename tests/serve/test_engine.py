@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
-from kernelstream.files.bytes import FileError
-from kernelstream.serve import Accepted, Block, Closed, Limits, QueueFull, ServedModel
-from kernelstream.serve.log import Log, RecentIds
+from kernelstream.files.bytes import FileError, to_bytes
+from kernelstream.serve import Accepted, Block, Closed, Limits, QueueFull, ServedModel, turns
+from kernelstream.serve.log import Log, RecentIds, records, write_record
 from kernelstream.serve.statistics import BASELINES, History, Statistics
 
 from .streams import IDS, Y, learned_at_once, new_model, rows, same_model
@@ -183,6 +183,33 @@ def test_a_full_queue_says_when_to_come_back(serve):
     go.set()
     assert [future.result(30).accepted.n_accepted for future in waiting] == [20, 20]
     assert learn(served, rows(60, 61))[0].accepted == Accepted(1, 0)
+
+
+class Cut:
+    """A file whose disk takes a few bytes at a time, and is full after some."""
+
+    def __init__(self, file, most):
+        self.file, self.left = file, most
+
+    def write(self, content):
+        if self.left == 0:
+            raise OSError(28, "No space left on device")
+        n = self.file.write(content[: min(self.left, 7)])
+        self.left -= n
+        return n
+
+    def __getattr__(self, name):
+        return getattr(self.file, name)
+
+
+def test_a_record_is_written_as_a_whole_or_not_at_all(tmp_path):
+    path, records_ = tmp_path / "file", [to_bytes({"n": n}, {}) for n in range(3)]
+    with path.open("wb", buffering=0) as file:
+        write_record(Cut(file, 10**6), records_[0])
+        with pytest.raises(OSError, match="No space"):
+            write_record(Cut(file, 20), records_[1])
+        write_record(file, records_[2])
+    assert [header["n"] for header, _ in records(path, may_be_cut=False)] == [0, 2]
 
 
 @pytest.mark.usefixtures("without_compiler")
@@ -454,3 +481,21 @@ def test_killed_at_any_moment_no_acknowledged_row_is_lost_or_learned_twice(tmp_p
     assert same_model(served.served.model, expected)
     served.close()
     assert kills >= 10
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_learning_pauses_while_predictions_are_asked_for(serve, monkeypatch):
+    """Several times in a block, and the model is the same."""
+    clock, slept = [100.0], []
+    monkeypatch.setattr(turns, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(turns, "sleep", slept.append)
+    served = serve()
+    learn(served, rows(0, 100))
+    assert not slept
+    turns.was_answered()
+    learn(served, rows(100, 200))
+    assert len(slept) >= 5
+    clock[0] += 1.0
+    learn(served, rows(200, 300))
+    assert len(slept) <= 10
+    assert same_model(served.served.model, learned_at_once(300))

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 import kernelstream as ks
 from kernelstream import client as client_module
+from kernelstream.cli import serve as serve_module
 from kernelstream.cli.app import app
 from kernelstream.client import Client
 
@@ -47,6 +48,7 @@ import kernelstream.serve.server
 import kernelstream.serve.service as service
 from kernelstream import load
 from kernelstream import client as client_module
+from kernelstream.cli import serve as serve_module
 from kernelstream.cli.app import app
 from kernelstream.serve.estimator import ServedEstimator
 
@@ -237,3 +239,12 @@ def test_the_command_line_says_what_is_missing(tmp_path):
     assert "not a kernelstream model" in said(str(tmp_path / "nonsense.ks"), *kept)
     new_file(tmp_path)
     assert "--token-file" in said(str(tmp_path / "model.ks"), *kept, "--host", "0.0.0.0")
+
+
+def test_sigterm_ends_it_while_it_starts(tmp_path, monkeypatch):
+    new_file(tmp_path)
+    monkeypatch.setattr(serve_module, "_serve", lambda *_: signal.raise_signal(signal.SIGTERM))
+    before = signal.getsignal(signal.SIGTERM)
+    done = CliRunner().invoke(app, ["serve", str(tmp_path / "model.ks"), "--checkpoint", "kept"])
+    assert done.exit_code == 128 + signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is before

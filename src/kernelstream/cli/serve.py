@@ -1,10 +1,13 @@
 """``kernelstream serve``: models that learn while they are asked, over HTTP."""
 
 import logging
+import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -43,7 +46,7 @@ def register(app: typer.Typer, errors_as_messages: object) -> None:
 
         Rows that were accepted are on the disk; after a crash the same command goes on with them.
         """
-        with errors_as_messages():  # type: ignore[operator]
+        with errors_as_messages(), _stopping_while_it_starts():  # type: ignore[operator]
             _check(models, checkpoint, demo)
             _require_extra()
             from kernelstream.serve.server import read_token
@@ -98,6 +101,23 @@ def _check(models: Path | None, checkpoint: Path | None, demo: bool) -> None:
         raise ValueError("--checkpoint is missing: give a folder in which what is learned is kept.")
     if models is not None and not models.exists():
         raise ValueError(f"{models}: there is no such file or folder.")
+
+
+@contextmanager
+def _stopping_while_it_starts() -> Iterator[None]:
+    """Let SIGTERM end a service that still loads and compiles; later the server sees to it.
+
+    The first process of a container would not be ended by it otherwise.
+    """
+
+    def stop(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _serve(

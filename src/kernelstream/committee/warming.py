@@ -27,8 +27,8 @@ from scipy import sparse
 from kernelstream.compiled import kept, no_message_while_compiling
 
 __all__ = [
-    "Piece", "compile_once", "compile_side_by_side", "learn_some", "mark_as_compiled",
-    "n_cores", "pieces_of",
+    "Piece", "another_python", "compile_once", "compile_side_by_side", "learn_some",
+    "mark_as_compiled", "may_start_processes", "n_cores", "pieces_of",
 ]  # fmt: skip
 
 _logger = logging.getLogger("kernelstream")
@@ -127,13 +127,8 @@ def compile_side_by_side(
 
 def _hand_out(waiting: "deque[Piece]", tell: Callable[[Piece], None], single_rows: bool) -> None:
     """Keep another process busy as long as something waits."""
-    path = os.pathsep.join(filter(None, sys.path))  # modules are found there as they are here
     try:
-        with subprocess.Popen(
-            [sys.executable, "-m", "kernelstream.committee.warming"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            env={**os.environ, "PYTHONPATH": path},
-        ) as process:  # fmt: skip
+        with another_python("kernelstream.committee.warming") as process:
             assert process.stdin is not None
             assert process.stdout is not None
             while waiting:
@@ -160,7 +155,7 @@ def _serve() -> None:
 def compile_once(whole: Piece) -> None:
     """Compile the members of a committee side by side, unless that was done before."""
     done = _mark_of(whole)
-    if done is None or done.exists() or not _may_start_processes():
+    if done is None or done.exists() or not may_start_processes():
         return
     pieces, n_jobs = pieces_of(whole), n_cores()
     if n_jobs == 1 or len(pieces) == 1:
@@ -195,9 +190,18 @@ def n_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _may_start_processes() -> bool:
+def may_start_processes() -> bool:
     """Whether ``sys.executable`` is a Python, which it is not within another program."""
     return not hasattr(sys, "frozen") and Path(sys.executable or "").name.startswith("python")
+
+
+def another_python(module: str) -> "subprocess.Popen[str]":
+    """Another process of Python, which runs a module; modules are found there as they are here."""
+    path = os.pathsep.join(filter(None, sys.path))
+    return subprocess.Popen(
+        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True, env={**os.environ, "PYTHONPATH": path},
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

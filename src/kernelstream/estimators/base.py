@@ -18,6 +18,7 @@ from kernelstream.learner.learn import Trail
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
+from kernelstream.threads import between_steps
 from kernelstream.waiting import WaitingRoom
 
 __all__ = ["Block", "Learned", "Rows", "StreamEstimator"]
@@ -131,7 +132,9 @@ class StreamEstimator(Intake, BaseEstimator):
                         alone = rows.are_one() and not keep_scores
                         if alone and _learns_in_place(machine, rows.X, rows.y[0]):
                             break
+                        between_steps()
                         machine = machine.changeable()
+                    between_steps()
                     with machine.gate.for_writing():
                         machine.begin()
                         trails = machine.learn(
@@ -151,6 +154,7 @@ class StreamEstimator(Intake, BaseEstimator):
                         raise
                     sifted.leave_out(error)
                     continue
+                between_steps()
                 self._check_learned(rows, machine.n_seen)
                 break
             if sifted is not None:

@@ -53,6 +53,7 @@ from kernelstream.learner.state import (
     State,
     allocate,
     check_values,
+    copied,
     first_outputs,
     memory_of,
     n_bytes,
@@ -564,7 +565,7 @@ class Machine(Learner):
         """The same machine with arrays of its own; they share the working memory of learning."""
         copy = object.__new__(Machine)
         copy.__dict__.update(self.__dict__)
-        copy.state = resize(self.state, self.declared, self.sizes(), self.store.zeros)
+        copy.state = copied(self.state)
         copy.store = self.store.copy(self.n_points)
         copy.gate, copy._room, copy._undo = Gate(), None, Undo()
         copy.scratch = dict(self.scratch)

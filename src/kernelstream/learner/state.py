@@ -22,6 +22,7 @@ __all__ = [
     "arrays",
     "check_entries",
     "check_values",
+    "copied",
     "copy_into",
     "drift_fields",
     "fields",
@@ -39,6 +40,7 @@ __all__ = [
 _LEVEL_WINDOW = 50  # rows over which the mean of log eta is taken
 
 NewMatrix = Callable[[tuple[int, int], Any], Any]  # as np.zeros
+_LEAVES = (Field, np.ndarray, DeviceMatrix)  # of a record of records
 
 
 class State(NamedTuple):
@@ -77,7 +79,7 @@ def note_drift(drift, eta, n_seen):
 
 def mapped(function: Callable[..., Any], record: Any, *others: Any) -> Any:
     """A record of the same shape, whose fields or arrays are what `function` makes of them."""
-    if isinstance(record, Field | np.ndarray | DeviceMatrix):
+    if isinstance(record, _LEAVES):
         return function(record, *others)
     if not isinstance(record, tuple):
         return record  # of an option that is a type and no more
@@ -87,7 +89,7 @@ def mapped(function: Callable[..., Any], record: Any, *others: Any) -> Any:
 
 def arrays(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Every array (or field) with its name, such as ("margin.epsilon", array([1.]))."""
-    if isinstance(record, Field | np.ndarray | DeviceMatrix):
+    if isinstance(record, _LEAVES):
         yield name, record
     elif isinstance(record, tuple):
         for own, value in zip(record._fields, record, strict=True):  # type: ignore[attr-defined]
@@ -189,6 +191,26 @@ def resize(
         common = tuple(slice(min(n, m)) for n, m in zip(old.shape, new.shape, strict=True))
         new[common] = old[common]
     return resized
+
+
+def copied(state: State) -> State:
+    """The same state in memory of its own, where arrays lie beside each other as they did."""
+    memories: dict[int, tuple[int, np.ndarray]] = {}
+
+    def copy(array: Any) -> Any:
+        memory = getattr(array, "base", None)
+        if not isinstance(memory, np.ndarray):
+            return array.copy()
+        if id(memory) not in memories:
+            memories[id(memory)] = _address(memory), memory.copy()
+        begin, new = memories[id(memory)]
+        return np.ndarray(array.shape, array.dtype, new, _address(array) - begin, array.strides)
+
+    return mapped(copy, state)
+
+
+def _address(array: np.ndarray) -> int:
+    return array.__array_interface__["data"][0]
 
 
 def first_outputs(state: State, declared: State, n_outputs: int, n_old: int) -> State:

@@ -19,6 +19,7 @@ from kernelstream.serve.model import Closed
 from kernelstream.serve.openapi import document
 from kernelstream.serve.problems import Problem
 from kernelstream.serve.service import Service, unavailable
+from kernelstream.serve.turns import moment, was_answered
 
 __all__ = ["create_app"]
 
@@ -172,6 +173,23 @@ async def _done(
     return work(*arguments)
 
 
+async def _submitted(
+    service: Service, request: Request[Any, Any, Any], skip: bool = False
+) -> tuple[Any, list[dict[str, Any]]]:  # fmt: skip
+    """Queue the rows of a request, in steps between which other requests are answered."""
+    kind, body = _content_type(request), await request.body()
+    given = _name(request), body, kind, skip
+    if len(body) > _LARGE:
+        return await asyncio.to_thread(service.submit, *given)
+    steps = service.submission(*given)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+        await asyncio.sleep(moment())
+
+
 async def _result(future: Any) -> Any:
     try:
         return await asyncio.wrap_future(future)
@@ -201,16 +219,14 @@ def _learning(service: Service) -> list[Any]:
     @post("/v1/models/{name:str}/learn", status_code=202)
     async def learn(request: Request[Any, Any, Any]) -> Response[bytes]:
         skip = _parameters(request, on_bad_row=_RAISE_SKIP)["on_bad_row"]
-        kind, body = _content_type(request), await request.body()
-        pending, skipped = await _done(body, service.submit, _name(request), body, kind, skip)
+        pending, skipped = await _submitted(service, request, skip)
         n_accepted, n_repeated = (0, 0) if pending is None else await _result(pending.logged)
         return _json({"accepted": n_accepted, "repeated": n_repeated, "skipped": skipped}, 202)
 
     @post("/v1/models/{name:str}/step", status_code=200)
     async def step(request: Request[Any, Any, Any]) -> Response[bytes]:
         _parameters(request)
-        kind, body = _content_type(request), await request.body()
-        pending, _ = await _done(body, service.submit, _name(request), body, kind)
+        pending, _ = await _submitted(service, request)
         answer = await _result(pending.learned)
         accepted, repeated = answer.accepted
         return _json(
@@ -362,8 +378,10 @@ class _Door:
             else:
                 await _send_problem(refusal, send_with_headers)
         finally:
-            seconds = time.perf_counter() - begin
-            self._service.latencies.add(_endpoint(scope["path"]), status, seconds)
+            seconds, endpoint = time.perf_counter() - begin, _endpoint(scope["path"])
+            self._service.latencies.add(endpoint, status, seconds)
+            if endpoint == "predict":
+                was_answered()
 
     def _refusal(self, scope: Any) -> Problem | None:
         headers = dict(scope["headers"])

@@ -1,15 +1,26 @@
-"""A stream that never ends and changes now and then, for the page to show something at once."""
+"""A stream that never ends and changes now and then, for the page to show something at once.
+
+    python -m kernelstream.serve.demo
+
+compiles what its models need, and keeps it on disk. The demo lets another process do so, while its
+own answers, and stops at once when it is told to.
+"""
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from kernelstream.committee import Committee
+from kernelstream.committee.warming import another_python, may_start_processes
+from kernelstream.compiled import kept
 from kernelstream.estimators import KernelClassifier
 from kernelstream.presets import make
+from kernelstream.serve.estimator import ServedEstimator
 from kernelstream.serve.log import Block
 from kernelstream.serve.model import Closed, QueueFull, ServedModel
 from kernelstream.serve.service import Service
@@ -41,6 +52,18 @@ def drifting_rows(seed: int = 0) -> Iterator[tuple[np.ndarray, list[str]]]:
         n_rows += _BLOCK
 
 
+def new_models() -> dict[str, Any]:
+    """The models of the demo, by name."""
+    committee = {
+        "kernel": KernelClassifier(budget=128, scaling="running"),
+        "linear": make("linear-pa", "classifier"),
+    }
+    return {
+        "svmd": KernelClassifier(budget=128, scaling="running"),
+        "committee": Committee(committee, "classifier"),
+    }
+
+
 class Demo:
     """A service of two models that are fed by a generated stream.
 
@@ -52,16 +75,10 @@ class Demo:
     """
 
     def __init__(self, folder: Any, rows_per_second: float = 400.0, **options: Any):
-        models = {
-            "svmd": KernelClassifier(budget=128, scaling="running"),
-            "committee": Committee(
-                {"kernel": KernelClassifier(budget=128, scaling="running"),
-                 "linear": make("linear-pa", "classifier")}, "classifier",
-            ),
-        }  # fmt: skip
         folder = Path(folder)
         self.service = Service(
-            [ServedModel(name, model, folder / name) for name, model in models.items()], **options
+            [ServedModel(name, model, folder / name) for name, model in new_models().items()],
+            **options,
         )
         self._pause = _BLOCK / rows_per_second
         self._stop = threading.Event()
@@ -75,15 +92,39 @@ class Demo:
         self.service.close()
 
     def _feed(self) -> None:
+        self._compile()
         for n, (X, y) in enumerate(drifting_rows()):
+            if self._stop.wait(self._pause):
+                return
             for model in self.service.models.values():
                 if n % 200 == 199:  # a sensor fails now and then
                     model.refuse(["it contains NaN or infinity"])
                 try:
                     model.submit(Block(X, list(y)))
-                except QueueFull:  # the first rows are being compiled for
+                except QueueFull:
                     pass
                 except Closed:
                     return
-            if self._stop.wait(self._pause):
-                return
+
+    def _compile(self) -> None:
+        """Let another process compile, once; it is ended where the demo must stop meanwhile."""
+        done = kept("demo")
+        if done is None or done.exists() or not may_start_processes():
+            return  # then the first rows wait until this one has compiled
+        with suppress(OSError), another_python("kernelstream.serve.demo") as process:
+            while process.poll() is None:
+                if self._stop.wait(0.05):
+                    process.kill()
+            if process.returncode == 0:
+                done.touch()
+
+
+def _learn_some() -> None:
+    for model in new_models().values():
+        served = ServedEstimator(model)
+        for X, y in islice(drifting_rows(), 3):
+            served.learn(Block(X, y))
+
+
+if __name__ == "__main__":
+    _learn_some()

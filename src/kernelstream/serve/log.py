@@ -10,9 +10,10 @@ that is needed to go on.
 import os
 import re
 import struct
+from collections import deque
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -127,27 +128,33 @@ class RecentIds:
 
     def __init__(self, most: int):
         self._most = most
-        self._hashes: dict[int, None] = {}  # in the order in which they came
+        self._known: set[int] = set()
+        self._in_order: deque[int] = deque()  # as they came
 
     def __contains__(self, row_id: str) -> bool:
-        return _hash(row_id) in self._hashes
+        return _hash(row_id) in self._known
 
     def add(self, ids: Iterable[str | None]) -> None:
         """Remember these, and forget the oldest beyond the limit."""
-        for row_id in ids:
-            if row_id is not None:
-                self._hashes[_hash(row_id)] = None
-        n_beyond = max(0, len(self._hashes) - self._most)
-        for oldest in list(islice(self._hashes, n_beyond)):
-            del self._hashes[oldest]
+        self._add(_hash(row_id) for row_id in ids if row_id is not None)
+
+    def _add(self, hashes: Iterable[int]) -> None:
+        for each in hashes:
+            if each not in self._known:
+                self._known.add(each)
+                self._in_order.append(each)
+            if len(self._in_order) > self._most:
+                self._known.remove(self._in_order.popleft())
 
     def to_array(self) -> np.ndarray:
         """The hashes, oldest first."""
-        return np.array(list(self._hashes), dtype=np.int64)
+        return np.fromiter(self._in_order, np.int64, len(self._in_order))
 
     def fill(self, hashes: np.ndarray) -> None:
         """Remember what `to_array` gave, and nothing else."""
-        self._hashes = dict.fromkeys(hashes.tolist()[-self._most :])
+        self._known.clear()
+        self._in_order.clear()
+        self._add(hashes.tolist())
 
 
 def _hash(row_id: str) -> int:
@@ -204,7 +211,7 @@ class Log:
         if not segments:
             self.begin_segment(position)
         else:
-            self._file = segments[-1][1].open("ab")
+            self._file = segments[-1][1].open("ab", buffering=0)
 
     def append(self, block: Block) -> None:
         """Write a block, and return when it is on the disk."""
@@ -213,7 +220,7 @@ class Log:
     def begin_segment(self, position: int, oldest_needed: int = 0) -> None:
         """Begin a segment at a checkpoint, and delete those that no checkpoint needs."""
         path = self._folder / f"log-{position:020d}.ksl"
-        new = path.open("wb")
+        new = path.open("wb", buffering=0)
         try:
             write_record(new, to_bytes({}, {"hashes": self._recent_ids.to_array()}))
             sync_folder(self._folder)
@@ -238,13 +245,14 @@ class Log:
 
 
 def write_record(file: Any, content: bytes) -> None:
-    """Write a record at the end of a file, and return when it is on the disk."""
-    end = file.tell()
+    """Write a record at the end of a file without a buffer, and return when it is on the disk."""
+    record, n_written = _LENGTH.pack(len(content)) + content, 0
     try:
-        file.write(_LENGTH.pack(len(content)) + content)
-        file.flush()
+        while n_written < len(record):
+            n_written += file.write(record[n_written:])
         os.fsync(file.fileno())
     except OSError:  # a full disk, say: what was written in part must not stay in the way
+        end = file.tell() - n_written
         file.truncate(end)
         file.seek(end)
         raise

@@ -21,7 +21,9 @@ from kernelstream.serve.limits import Limits
 from kernelstream.serve.log import Block, Log, RecentIds, joined
 from kernelstream.serve.rows import encoder_of
 from kernelstream.serve.statistics import Statistics
+from kernelstream.serve.turns import pause
 from kernelstream.serve.waiting import DurableRoom
+from kernelstream.threads import pausing
 
 __all__ = ["Accepted", "Answer", "Closed", "QueueFull", "ServedModel"]
 
@@ -377,6 +379,7 @@ class ServedModel:
                 return
 
     def _handle(self, batch: list[_Pending]) -> None:
+        pause()
         block, places = self._without_repeated(batch)
         if len(block.X):
             try:
@@ -392,10 +395,13 @@ class ServedModel:
             accepted.append(Accepted(len(rows), len(pending.block.X) - len(rows)))
             pending.logged.set_result(accepted[-1])
             self.statistics.n_repeated += accepted[-1].n_repeated
-        outcomes = self._learn(block)
+        said, reasons = _by_row(len(block.X), self._learn(block))
+        pause()
         first = 0
         for pending, rows, counts in zip(batch, places, accepted, strict=True):
-            pending.learned.set_result(self._answer(pending, rows, first, counts, outcomes))
+            own = said[first : first + len(rows)]
+            answer = self._answer(pending, rows, first, counts, own, reasons)
+            pending.learned.set_result(answer)
             first += len(rows)
         if self.position - self._checkpoint_position >= (self._checkpoints.every_rows or 0):
             self._save()
@@ -424,7 +430,10 @@ class ServedModel:
         outcomes = []
         for start in range(0, len(block.X), _BLOCK):
             part = block.slice(start, start + _BLOCK)
-            outcome = self.served.learn(part)
+            pause()
+            with pausing(pause):
+                outcome = self.served.learn(part)
+            pause()
             numbers = self.served.numbers()
             with self._looking:
                 self.statistics.note(outcome, part.targets, self.position, numbers)
@@ -434,28 +443,23 @@ class ServedModel:
         return outcomes
 
     def _answer(
-        self, pending: _Pending, rows: list[int], first: int, counts: Accepted,
-        outcomes: list[Outcome],
+        self, pending: _Pending, rows: list[int], first: int, counts: Accepted, said: list[Any],
+        reasons: dict[int, str],
     ) -> Answer:  # fmt: skip
         """What a request is told; its rows begin at `first` in the block."""
-        said: dict[int, Any] = {}
-        reasons: dict[int, str] = {}
-        for k in range(first // _BLOCK, (first + len(rows)) // _BLOCK + 1):
-            if k < len(outcomes):
-                outcome, start = outcomes[k], k * _BLOCK
-                learned = outcome.rows.tolist()
-                said |= {start + i: p for i, p in zip(learned, outcome.predictions, strict=True)}
-                reasons |= {start + bad.row: bad.reason for bad in outcome.skipped}
-        place = {row: first + i for i, row in enumerate(rows)}
-        predictions = [said.get(place.get(i, -1)) for i in range(len(pending.block.X))]
-        others = [i for i, p in enumerate(predictions) if p is None and i not in place]
+        predictions: list[Any] = [None] * len(pending.block.X)
+        for row, prediction in zip(rows, said, strict=True):
+            predictions[row] = prediction
+        others = sorted(set(range(len(predictions))) - set(rows))
         if others and self.served.is_ready:
             said_now = self.served.predict(pending.block.take(others))
-            for i, p in zip(others, said_now, strict=True):
-                predictions[i] = p
+            for row, prediction in zip(others, said_now, strict=True):
+                predictions[row] = prediction
         skipped = [
-            {"row": i, "reason": reasons[at]} for i, at in place.items() if at in reasons
-        ]  # fmt: skip
+            {"row": row, "reason": reasons[first + i]}
+            for i, row in enumerate(rows)
+            if first + i in reasons
+        ]
         return Answer(counts, predictions, skipped)
 
     def _save(self) -> None:
@@ -481,6 +485,18 @@ class ServedModel:
             for pending in batch:
                 _refuse(pending, Closed(reason))
             batch = self._queue.take(together=True)
+
+
+def _by_row(n_rows: int, outcomes: list[Outcome]) -> tuple[list[Any], dict[int, str]]:
+    """Predictions by row of a block, None where a row was left out, and why it was."""
+    said: list[Any] = [None] * n_rows
+    reasons: dict[int, str] = {}
+    for k, outcome in enumerate(outcomes):
+        start = k * _BLOCK
+        for row, prediction in zip(outcome.rows.tolist(), outcome.predictions, strict=True):
+            said[start + row] = prediction
+        reasons |= {start + bad.row: bad.reason for bad in outcome.skipped}
+    return said, reasons
 
 
 def _served(model: Any, folder: Path, store: Path | None) -> Any:

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -121,7 +121,8 @@ class Service:
         self, name: str, body: bytes, content_type: str, wait: bool = False, scores: bool = False
     ) -> dict[str, Any]:
         """Predict rows. With ids, or with `wait`, they wait for targets under these."""
-        model, block, problems = self._rows(name, body, content_type)
+        model, found = self._read(name, body, content_type)
+        block, problems = self._block(model, found)
         if block.targets is not None:
             raise Problem(
                 422, "unexpected-targets", "Targets are not used here",
@@ -157,8 +158,22 @@ class Service:
         self, name: str, body: bytes, content_type: str, skip: bool = False
     ) -> tuple[Any, list[dict[str, Any]]]:
         """Queue rows to learn: what `ServedModel.submit` gives, and rows that were left out."""
-        model, block, problems = self._rows(name, body, content_type)
+        steps = self.submission(name, body, content_type, skip)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value
+
+    def submission(
+        self, name: str, body: bytes, content_type: str, skip: bool = False
+    ) -> Generator[None, None, tuple[Any, list[dict[str, Any]]]]:
+        """`submit` in steps, between which others may be answered."""
+        model, found = self._read(name, body, content_type)
+        yield
+        block, problems = self._block(model, found)
         block = block._replace(targets=self._targets(model, block.targets))
+        yield
         problems = model.problems(block) | problems
         skipped = self._without_bad(model, problems, skip)
         block = block.take([i for i in range(len(block.X)) if i not in problems])
@@ -240,9 +255,8 @@ class Service:
 
     # --- how -------------------------------------------------------------------------------------
 
-    def _rows(
-        self, name: str, body: bytes, content_type: str
-    ) -> tuple[ServedModel, Block, dict[int, str]]:
+    def _read(self, name: str, body: bytes, content_type: str) -> tuple[ServedModel, Any]:
+        """The model of a name, and the rows of a body as they stand there."""
         model = self.model(name)
         has_keys = model.served.has_keys
         found = read_rows(body, content_type, self.limits, has_keys)
@@ -257,9 +271,14 @@ class Service:
                 f"{name!r} is a single model, not a fleet with a model for every key: leave keys "
                 "out.",
             )  # fmt: skip
-        X, problems = self._readers[name].read(found.rows, model.n_features, found.all_numbers)
+        return model, found
+
+    def _block(self, model: ServedModel, found: Any) -> tuple[Block, dict[int, str]]:
+        """The rows as a model learns them, and what is wrong with those that cannot be."""
+        reader = self._readers[model.name]
+        X, problems = reader.read(found.rows, model.n_features, found.all_numbers)
         problems |= {i: "its key is null" for i, key in enumerate(found.keys or []) if key is None}
-        return model, Block(X, found.targets, found.ids, keys=found.keys), problems
+        return Block(X, found.targets, found.ids, keys=found.keys), problems
 
     def _targets(self, model: ServedModel, targets: Any) -> list[Any] | None:
         if model.served.task == "novelty":

@@ -18,6 +18,7 @@ from kernelstream.waiting import WaitingRoom
 __all__ = ["DurableRoom"]
 
 _NAME = "waiting.ksl"
+_RECORD = 10_000  # rows that are written together: bounds the memory that this takes
 
 
 class DurableRoom:
@@ -111,16 +112,16 @@ class DurableRoom:
     def _rewrite(self) -> None:
         """Begin the file again, with the rows that still wait."""
         new, ids = self._path.with_suffix(".new"), self._room.ids
-        with new.open("wb") as file:
-            if ids:
-                write_record(file, self._block_of(ids).to_bytes())
+        with new.open("wb", buffering=0) as file:
+            for start in range(0, len(ids), _RECORD):
+                write_record(file, self._block_of(ids[start : start + _RECORD]).to_bytes())
         self.close()
         try:
             new.replace(self._path)
             sync_folder(self._path.parent)
             self._n_written = len(ids)
         finally:
-            self._file = self._path.open("ab")
+            self._file = self._path.open("ab", buffering=0)
 
     def close(self) -> None:
         """Close the file."""
