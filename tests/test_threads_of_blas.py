@@ -1,12 +1,21 @@
-"""How many threads matrix products take."""
+"""How many threads matrix products take, and work that several threads share."""
 
+import multiprocessing
 import threading
+import time
 
 import numpy as np
 import pytest
 
 from kernelstream import threads
-from kernelstream.threads import between_steps, one_thread, pausing, threads_for
+from kernelstream.threads import (
+    between_steps,
+    each,
+    no_other_thread,
+    one_thread,
+    pausing,
+    threads_for,
+)
 
 
 class Library:
@@ -78,3 +87,73 @@ def test_only_the_thread_that_was_told_to_pauses():
         other.join()
     between_steps()
     assert told == ["inner", "outer"]
+
+
+def test_others_help_and_blas_has_one_thread_meanwhile(libraries):
+    both, seen = threading.Barrier(2), []
+
+    def work(item):
+        if item < 2:
+            both.wait(10)  # two threads are here
+        seen.append(libraries[0].n)
+        return -item
+
+    assert each(work, range(20), 2) == [-item for item in range(20)]
+    assert seen == [1] * 20
+    assert counts(libraries) == [4, 1, 2]
+    assert no_other_thread()  # but for those that helped
+
+
+def test_as_many_share_work_as_blas_has(libraries):
+    everybody = threading.Barrier(4)
+    each(lambda item: everybody.wait(10), range(4))
+    with one_thread:  # of which helpers are none
+        each(lambda item: everybody.wait(10), range(4))
+    for library in libraries:
+        library.n = 1
+    alone = each(lambda item: threading.get_ident(), range(4))
+    assert set(alone) == {threading.get_ident()}
+
+
+def test_shared_work_is_not_shared_again():
+    both = threading.Barrier(2)
+
+    def work(item):
+        both.wait(10)
+        return set(each(lambda inner: threading.get_ident(), range(5), 4)), threading.get_ident()
+
+    assert all(inner == {own} for inner, own in each(work, range(2), 2))
+
+
+@pytest.mark.parametrize("by_helper", [False, True])
+def test_an_error_in_any_thread_ends_the_work(by_helper):
+    me, both, done = threading.get_ident(), threading.Barrier(2), []
+
+    def work(item):
+        if item < 2:
+            both.wait(10)
+            if (threading.get_ident() == me) is not by_helper:
+                raise ValueError("a part of the work")
+        time.sleep(1e-4)
+        done.append(item)
+
+    with pytest.raises(ValueError, match="a part of the work"):
+        each(work, range(5000), 2)
+    assert len(done) < 4999
+    assert each(abs, [-1, -2], 2) == [1, 2]
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_has_helpers_of_its_own():
+    each(abs, [-1, -2], 2)
+    child = multiprocessing.get_context("fork").Process(target=_share_in_child)
+    child.start()
+    child.join(30)
+    assert child.exitcode == 0
+
+
+def _share_in_child():
+    both = threading.Barrier(2)
+    each(lambda item: both.wait(10), range(2), 2)
+    assert no_other_thread()

@@ -1,4 +1,4 @@
-"""How many threads BLAS takes for our matrix products, and whether a thread lets others go first.
+"""Threads: how many BLAS takes, work that is shared among our own, and letting others go first.
 
 OpenBLAS shares any product of more than 2^18 multiplications among all cores, and one of a matrix
 and a vector much earlier. Its threads wait for each other, so that a product that takes less than a
@@ -7,12 +7,15 @@ the cores. So products of that size are left to the thread that asks for them; l
 shared as BLAS likes (docs/benchmarks.md has the figures).
 """
 
+import os
 import threading
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["between_steps", "one_thread", "pausing", "threads_for"]
+__all__ = ["between_steps", "each", "no_other_thread", "one_thread", "pausing", "threads_for"]
 
 # Multiplications, up to which BLAS takes one thread anyway: for matrices, and for a vector
 _SHARED, _SHARED_VECTOR = 2**18, 9216
@@ -28,15 +31,25 @@ class _OneThread:
         self._libraries: list[Any] | None = None
         self._before: list[tuple[Any, int]] = []
 
+    def n_without(self) -> int:
+        """How many threads BLAS has where nobody is inside."""
+        with self._lock:
+            counts = self._before if self._inside else self._counts()
+            return max((n for _, n in counts), default=1)
+
+    def _counts(self) -> list[tuple[Any, int]]:
+        """Those libraries that have several threads, and how many."""
+        if self._libraries is None:
+            self._libraries = _libraries()
+        counts = [(library, library.get_num_threads()) for library in self._libraries]
+        return [(library, n) for library, n in counts if n > 1]
+
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside > 1:
                 return
-            if self._libraries is None:
-                self._libraries = _libraries()
-            counts = [(library, library.get_num_threads()) for library in self._libraries]
-            self._before = [(library, n) for library, n in counts if n > 1]
+            self._before = self._counts()
             for library, _ in self._before:
                 library.set_num_threads(1)
 
@@ -101,3 +114,96 @@ def between_steps() -> None:
     """Let others go first, where this thread was told to (`pausing`)."""
     if _manners.pause is not None:
         _manners.pause()
+
+
+# --- work that is shared --------------------------------------------------------------------------
+
+
+class _Helpers:
+    """Threads that are kept, since to start one takes longer than a small piece of work."""
+
+    _MOST = 256
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, in a process that was forked: threads stay behind."""
+        self._pool = ThreadPoolExecutor(self._MOST, "kernelstream", self._count)
+        self.n_alive = 0
+
+    def asked(self, work: Callable[[], None], n: int) -> list[Future[None]]:
+        """Ask n of them to do the same; none comes while the program ends."""
+        try:
+            return [self._pool.submit(work) for _ in range(n)]
+        except RuntimeError:
+            return []
+
+    def _count(self) -> None:
+        self.n_alive += 1
+        _sharing.is_on = True
+
+
+class _Sharing(threading.local):
+    """Whether the present thread has its share of some work already, and should not share that."""
+
+    is_on = False
+
+
+_sharing = _Sharing()
+_helpers = _Helpers()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.forget)
+
+
+def no_other_thread() -> bool:
+    """Whether the calling thread is the only one, but for those that help in `each`."""
+    return threading.active_count() - _helpers.n_alive == 1
+
+
+def each(
+    work: Callable[[Any], Any], items: Sequence[Any], n_threads: int | None = None
+) -> list[Any]:
+    """What `work` gives for every item, in their order.
+
+    The calling thread takes one item after the other, and so do up to ``n_threads - 1`` others
+    (None: as many as BLAS has, which has only one meanwhile). Those that find no time, on a busy
+    machine, are not waited for. Work that is part of such work is not shared again.
+
+    Examples
+    --------
+    >>> from kernelstream.threads import each
+    >>> each(abs, [-1, 2, -3], n_threads=2)
+    [1, 2, 3]
+    """
+    n_threads = 1 if _sharing.is_on or len(items) < 2 else n_threads or one_thread.n_without()
+    if n_threads == 1:
+        return [work(item) for item in items]
+    results: list[Any] = [None] * len(items)
+    left = deque(range(len(items)))
+
+    def take() -> None:
+        while left:
+            try:
+                i = left.popleft()
+            except IndexError:  # another was faster
+                return
+            try:
+                results[i] = work(items[i])
+            except BaseException:
+                left.clear()
+                raise
+
+    with one_thread:  # threads of BLAS would be in the way of these
+        asked = _helpers.asked(take, min(n_threads, len(items)) - 1)
+        _sharing.is_on = True
+        try:
+            take()
+        finally:
+            _sharing.is_on = False
+            left.clear()  # where this thread was interrupted
+            running = [future for future in asked if not future.cancel()]
+            wait(running)
+    for future in running:
+        future.result()
+    return results

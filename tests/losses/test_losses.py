@@ -6,6 +6,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kernelstream import losses
+from kernelstream.losses.runner_up import runner_up
+from kernelstream.parts import SLACK
 
 from ..structures import every_loss, n_labels
 
@@ -165,6 +167,18 @@ def test_near_ties_of_the_runner_up_go_to_the_lowest_index():
     hinge = losses.find("classification", "hinge", False)
     xi, _ = gradient(hinge, np.array([0.3, 0.3 + 1e-14, 0.0, 0.3 + 2e-14]), 2.0, 1.0)
     np.testing.assert_array_equal(xi, [1, 0, -1, 0])
+
+
+@given(
+    scores=st.lists(st.one_of(score, st.sampled_from([0.0, 1.0, -1.0])), min_size=1, max_size=6),
+    label=st.integers(0, 5),
+)
+def test_the_runner_up_is_the_first_of_the_highest_others(scores, label):
+    label %= len(scores)
+    others = [k for k in range(len(scores)) if k != label]
+    nearly = max((scores[k] for k in others), default=0.0) - SLACK * max(map(abs, scores))
+    expected = next((k for k in others if scores[k] >= nearly), -1)
+    assert runner_up(np.array(scores), label) == expected
 
 
 def test_an_empty_huber_zone_is_the_absolute_loss():

@@ -1,7 +1,6 @@
 """A committee as something that learns: the same methods as one machine."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import copy_into, snapshot
-from kernelstream.threads import one_thread
+from kernelstream.threads import each
 
 __all__ = ["CommitteeMachine"]
 
@@ -148,12 +147,7 @@ class CommitteeMachine(Learner):
 
     def _each(self, work: Any) -> list[Any]:
         """What `work` gives for each member, on several threads where that was asked for."""
-        if self.n_threads == 1 or len(self.members) == 1:
-            return [work(member) for member in self.members]
-        n_threads = min(self.n_threads, len(self.members))
-        # threads of BLAS would be in the way of these
-        with one_thread, ThreadPoolExecutor(n_threads) as pool:
-            return list(pool.map(work, self.members))
+        return each(work, self.members, self.n_threads)
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row."""

@@ -46,9 +46,8 @@ def nonzeros(alpha, beta, traced, active):
     """Write the outputs that a row touches into `active`; return how many."""
     n_active = 0
     for k in range(alpha.shape[0]):
-        if alpha[k] != 0.0 or (traced and beta[k] != 0.0):
-            active[n_active] = k
-            n_active += 1
+        active[n_active] = k  # always, and counted if it is one: nobody guesses which ones are
+        n_active += int((alpha[k] != 0.0) | (traced & (beta[k] != 0.0)))
     return n_active
 
 

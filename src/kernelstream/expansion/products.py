@@ -21,7 +21,7 @@ def raw_of_all(coef: np.ndarray, scale: np.ndarray, block: Any, memory: Any) -> 
     """
     n, n_rows = block.shape
     n_outputs, n_functions, n_slots = coef.shape
-    raw = np.empty((n_outputs, n_functions, n_rows))
+    raw = memory.lend("raw", (n_outputs, n_functions, n_rows))
     if sparse.issparse(block):
         _gather(coef, *_pieces(block), raw)
         return raw

@@ -8,7 +8,6 @@ no part by name, and whatever the loop can do, a fleet can.
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -26,10 +25,13 @@ from kernelstream.learner.state import State, arrays, check_values, mapped
 from kernelstream.learner.views import moved
 from kernelstream.parts import rule
 from kernelstream.stores import NOTHING_PENDING, write_row
+from kernelstream.threads import each
 
 __all__ = ["Layout", "Models", "RowsBefore", "learn", "n_cores", "scores"]
 
-_ROWS_WORTH_A_THREAD = 1000
+_ROWS_WORTH_A_THREAD = 500
+_PIECES_OF_A_THREAD = 4
+_CACHE_LINE = 64  # bytes
 
 
 class Layout:
@@ -227,18 +229,25 @@ class Workspace(NamedTuple):
 def _new_workspace(models: Models) -> Workspace:
     machine = models.machine
     n_outputs, n_functions = machine.n_outputs, machine.state.expansion.coef.shape[1]
-    column = np.zeros(machine.n_slots + 1, machine.dtype)
-    return Workspace(
+    space = mapped(_alone, Workspace(
         row=np.zeros(machine.n_features, machine.dtype),
         line=np.zeros(machine.n_slots, machine.dtype),
-        column=column,
-        k=column.reshape(-1, 1),
+        column=np.zeros(machine.n_slots + 1, machine.dtype),
+        k=np.zeros((0, 1)),
         raw=np.zeros((n_outputs, n_functions, 1)),
         y=np.zeros(1),
         weight=np.zeros(1),
         trail=new_trail(1, n_outputs),
         work=new_work(n_outputs, n_functions, 1),
-    )
+    ))  # fmt: skip
+    return space._replace(k=space.column.reshape(-1, 1))
+
+
+def _alone(array: np.ndarray) -> np.ndarray:
+    """An array like this whose cache lines are its own: threads that share one wait for it."""
+    memory = np.zeros(array.nbytes + 2 * _CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % _CACHE_LINE
+    return memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
 
 
 # made here: compiled code knows no defaults
@@ -371,11 +380,14 @@ def _learn(
         np.empty((len(X), machine.n_outputs)), np.empty(len(X)), np.zeros(len(X), np.bool_)
     )
 
+    if not len(X):
+        return before  # there may be no first model either
+    kernel, first = machine.kernel.to_rule(), models.first_state()
+
     def learn_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
-            machine.kernel.to_rule(), machine.scaling, grams, machine.model, space,
-            models.first_state(), models.floats, models.integers, models.points, order, of_models,
-            X, y, weight, *before,
+            kernel, machine.scaling, grams, machine.model, space, first, models.floats,
+            models.integers, models.points, order, of_models, X, y, weight, *before,
         )  # fmt: skip
         _call(models, "learn", _learn_models, arguments)
 
@@ -395,11 +407,14 @@ def scores(
     refuse_unfit(machine, X)
     result = np.empty((len(X), machine.n_outputs))
 
+    if not len(X):
+        return result
+    kernel, first = machine.kernel.to_rule(), models.first_state()
+
     def score_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
-            machine.kernel.to_rule(), machine.scaling, space,
-            models.first_state(), models.floats, models.integers, models.points, order, of_models,
-            X, result,
+            kernel, machine.scaling, space, first, models.floats, models.integers, models.points,
+            order, of_models, X, result,
         )  # fmt: skip
         _call(models, "scores", _score_models, arguments)
 
@@ -418,40 +433,30 @@ def _in_threads(
     work: Callable[[Workspace, np.ndarray, np.ndarray], None],
 ) -> None:  # fmt: skip
     """Call `work` for the rows of every model, each model's in one thread and in their order."""
-    if n_rows == 0:
-        return
     if members is None:
         order = members = np.arange(n_rows)
     else:
         order = np.argsort(members, kind="stable")
         members = members[order]
-    n_pieces = max(1, min(n_threads, n_rows // _ROWS_WORTH_A_THREAD))
+    # more pieces than threads: one that is late, or has other work, then takes fewer of them
+    most = _PIECES_OF_A_THREAD * n_threads if n_threads > 1 else 1
+    n_pieces = max(1, min(most, n_rows // _ROWS_WORTH_A_THREAD))
     cuts = np.linspace(0, n_rows, n_pieces + 1).astype(int)
     # a cut in the midst of a model's rows moves to their beginning
     cuts[1:-1] = np.searchsorted(members, members[cuts[1:-1]])
-    pieces = [slice(*pair) for pair in pairwise(cuts)]
-    spaces = [_lent_workspace(models) for _ in pieces]
-    try:
-        if n_pieces == 1:
-            work(spaces[0], order, members)
-            return
-        with ThreadPoolExecutor(n_pieces) as pool:
-            jobs = [
-                pool.submit(work, space, order[piece], members[piece])
-                for space, piece in zip(spaces, pieces, strict=True)
-            ]
-            for job in jobs:
-                job.result()
-    finally:
-        models.scratch["workspaces"].extend(spaces)
+    spaces = models.scratch.setdefault("workspaces", [])
 
+    def work_on(piece: slice) -> None:
+        try:  # a thread's memory that no other thread has: one that came back, or a new one
+            space = spaces.pop()
+        except IndexError:
+            space = _new_workspace(models)
+        try:
+            work(space, order[piece], members[piece])
+        finally:
+            spaces.append(space)
 
-def _lent_workspace(models: Models) -> Workspace:
-    """A thread's memory that no other thread has: one that came back, or a new one."""
-    try:
-        return models.scratch.setdefault("workspaces", []).pop()
-    except IndexError:
-        return _new_workspace(models)
+    each(work_on, [slice(*pair) for pair in pairwise(cuts)], n_threads)
 
 
 def n_cores() -> int:

@@ -233,7 +233,7 @@ class KernelRule(NamedTuple):
         return self.map.map_value(self.quantity.complete(product, p, x))
 
 
-@partial(compiled, fused=True)
+@partial(compiled, fused=True, nogil=True)
 def _finish(kernel, out, p, x, is_whole):
     """Make quantities whole and map them, in one pass over the memory."""
     for i in range(out.shape[0]):
@@ -246,7 +246,7 @@ def _finish(kernel, out, p, x, is_whole):
                 line[j] = kernel.of_products(line[j], p[i], x[j])
 
 
-@partial(compiled, fused=True)
+@partial(compiled, fused=True, nogil=True)
 def complete_products(kernel, out, p, x):
     """Make kernel values of inner products, in one pass over the memory."""
     for i in range(out.shape[0]):

@@ -152,7 +152,7 @@ class _SquaredDistance:
     from_products = True
 
     def loses_digits(self, x: np.ndarray, dtype: np.dtype, steepness: float) -> bool:
-        farthest = x[0] if len(x) == 1 else x.max(initial=0.0)
+        farthest = x[0] if len(x) == 1 else np.maximum.reduce(x, initial=0.0)
         return bool(steepness * farthest > _FAR_OUT[dtype])
 
     def row_cache(self, X: Any) -> np.ndarray:

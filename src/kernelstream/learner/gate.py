@@ -4,6 +4,8 @@ import threading
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from kernelstream.threads import no_other_thread
+
 __all__ = ["Gate"]
 
 
@@ -33,8 +35,8 @@ class Gate:
 
         Where no other thread exists, nobody can read meanwhile.
         """
-        return self.lock if threading.active_count() == 1 else nullcontext()
+        return self.lock if no_other_thread() else nullcontext()
 
     def is_free(self) -> bool:
         """Whether a machine may learn a block in place: nobody reads, and nobody could begin to."""
-        return threading.active_count() == 1 and not self.readers
+        return no_other_thread() and not self.readers

@@ -66,7 +66,7 @@ from kernelstream.learner.undo import Undo, new_changes
 from kernelstream.parts import Field
 from kernelstream.scalings import UNSCALED
 from kernelstream.stores import STAGED_ROWS, Store, Values, store_class
-from kernelstream.threads import threads_for
+from kernelstream.threads import each, threads_for
 
 __all__ = [
     "READOUTS", "Machine", "Model", "Parts", "corrects_norms", "first_slots", "refuse_beyond",
@@ -605,10 +605,13 @@ class Machine(Learner):
         x, read = self.store.row_cache_of(X), READOUTS[readout]
         refuse_large(self.kernel, self.dtype, X, x)
         expansion, b = self.state.expansion, self.state.intercept.b
+
+        def score(rows: slice) -> None:
+            result[rows] = read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
+
+        starts = range(0, X.shape[0], _PREDICT_ROWS)
         with self._threads(X.shape[0], _PREDICT_ROWS):
-            for start in range(0, X.shape[0], _PREDICT_ROWS):
-                rows = slice(start, start + _PREDICT_ROWS)
-                result[rows] = read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
+            each(score, [slice(start, start + _PREDICT_ROWS) for start in starts])
         return unscaled_scores(self, result)
 
     def variances(self, X: Any) -> np.ndarray:

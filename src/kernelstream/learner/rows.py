@@ -71,8 +71,8 @@ def too_large(kernel: Kernel, dtype: np.dtype, x: np.ndarray) -> np.ndarray:
 
 def refuse_large(kernel: Kernel, dtype: np.dtype, X: Any, x: np.ndarray) -> None:
     """Refuse rows whose kernel values would overflow."""
-    # max() is NaN where any entry is, and then not below the limit either
-    if not kernel.magnitude(x).max(initial=0.0) <= _LARGEST_KERNEL[dtype]:
+    # the maximum is NaN where any entry is, and then not below the limit either
+    if not np.maximum.reduce(kernel.magnitude(x), initial=0.0) <= _LARGEST_KERNEL[dtype]:
         row = int(np.flatnonzero(too_large(kernel, dtype, x))[0])
         values = X[[row]].data if sparse.issparse(X) else X[row]
         if np.isfinite(values).all():

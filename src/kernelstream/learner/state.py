@@ -37,6 +37,8 @@ __all__ = [
     "snapshot",
 ]
 
+_CACHE_LINE = 64  # bytes
+_FEW_LINES = 32  # of a matrix, which fit into the processor's cache however they lie
 _LEVEL_WINDOW = 50  # rows over which the mean of log eta is taken
 
 NewMatrix = Callable[[tuple[int, int], Any], Any]  # as np.zeros
@@ -101,7 +103,19 @@ fields = arrays  # of a declaration
 
 def _shape(field: Field, sizes: dict[str, int]) -> tuple[int, ...]:
     sizes = {"one": 1, "functions": 2, "scale": 3, "points_and_one": sizes["points"] + 1, **sizes}
+    if field.axes == ("points", "points") and not field.beside_points:
+        return sizes["points"], _apart(sizes["points"], np.dtype(field.dtype).itemsize)
     return tuple(sizes[axis] for axis in field.axes) or (1,)
+
+
+def _apart(n: int, n_bytes: int) -> int:
+    """How many numbers, n or a few more, a line of a matrix has that is written by columns as well.
+
+    Lines that are an even number of the processor's cache lines apart share few of the places in
+    its cache: a column of 128 numbers would not fit, where the budget is a power of two.
+    """
+    per_line = _CACHE_LINE // n_bytes
+    return n if n < _FEW_LINES else per_line * (-(-n // per_line) | 1)
 
 
 def new_arrays(declared: Any, sizes: dict[str, int], zeros: NewMatrix = np.zeros) -> Any:

@@ -9,7 +9,7 @@ from kernelstream.learner.state import arrays, fields, memory_of
 
 __all__ = ["Undo", "new_changes"]
 
-_FEW_NUMBERS = 4096  # up to here it is faster to copy all of them than those of some slots
+_FEW_NUMBERS = 8192  # up to here it is faster to copy all of them than those of some slots
 
 
 class Undo:

@@ -1,5 +1,7 @@
 """The best label other than the true one, y* in equations (16)-(17)."""
 
+import math
+
 import numpy as np
 
 from kernelstream.compiled import helper
@@ -12,18 +14,15 @@ def runner_up(scores, label):
 
     It is -1 if there is no other label.
     """
-    best = -1
-    largest = 0.0
+    # Without branches, which a processor would guess wrong at every other row.
+    highest, largest, best = -math.inf, 0.0, -1
     for candidate in range(scores.shape[0]):
         largest = max(largest, abs(scores[candidate]))
-        if candidate != label and (best < 0 or scores[candidate] > scores[best]):
-            best = candidate
-    if best < 0:
-        return best
-    nearly = scores[best] - SLACK * largest
-    for candidate in range(best):
-        if candidate != label and scores[candidate] >= nearly:
-            return candidate
+        highest = max(highest, scores[candidate] if candidate != label else -math.inf)
+    nearly = highest - SLACK * largest
+    for candidate in range(scores.shape[0] - 1, -1, -1):
+        is_one = (candidate != label) & (scores[candidate] >= nearly)
+        best = candidate if is_one else best
     return best
 
 

@@ -216,9 +216,10 @@ class Slots(OnHost):
 
         The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
         poor matrix products. Measured, the two meet at a fifth; where points are few, a tile has 96
-        rows, since what it takes to begin one weighs more (benchmarks/run.py, "tiles").
+        rows, since what it takes to begin one weighs more (benchmarks/run.py, "tiles"). BLAS is at
+        its best with a multiple of 16: 102 rows take a tenth longer than 96, each.
         """
-        return min(256, max(96, n_points // 5))
+        return min(256, max(96, n_points // 80 * 16))
 
     def at(self, slots: np.ndarray) -> tuple[Any, np.ndarray]:
         """The points in some slots and their row cache."""
@@ -245,13 +246,21 @@ class Memory:
 
     def __init__(self) -> None:
         self._arrays: dict[str, np.ndarray] = {}
+        self._lent: dict[str, np.ndarray] = {}  # as it was lent last
 
     def lend(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-        """An array for as long as nobody asks for the same name again."""
+        """An array for as long as nobody asks for the same name again.
+
+        Tiles of one size get the same object, at which an `entry_point` does not look again.
+        """
+        lent = self._lent.get(name)
+        if lent is not None and lent.shape == shape:
+            return lent
         size = math.prod(shape)
         if name not in self._arrays or self._arrays[name].size < size:
             self._arrays[name] = self.new(size, dtype)
-        return self._arrays[name][:size].reshape(shape)
+        lent = self._lent[name] = self._arrays[name][:size].reshape(shape)
+        return lent
 
     def new(self, size: int, dtype: Any) -> np.ndarray:
         """Fresh memory for at least so many numbers."""
