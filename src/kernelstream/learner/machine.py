@@ -16,6 +16,7 @@ from kernelstream.expansion import AllChanges, scoring
 from kernelstream.kernels import Kernel
 from kernelstream.learner import second_order
 from kernelstream.learner.gate import Gate
+from kernelstream.learner.kernel_rows import has_kernel_rows, largest_norm2
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
 from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS, TILE_ROWS
 from kernelstream.learner.plan import (
@@ -72,6 +73,7 @@ __all__ = [
     "slots_of",
 ]  # fmt: skip
 
+_GROWING = ("points", "tile")  # axes of which a file has what is in use
 _MANY_SLOTS = 1024  # of a dictionary without limit: beyond, the user is warned
 _PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of `scores`
 _SCORES_OF_A_TILE = 2**18
@@ -390,16 +392,21 @@ class Machine(Learner):
     def _is_scaled(self) -> bool:
         return bool(self.parts.scaling.is_scaled or self.parts.target_scaling.is_scaled)
 
-    def learn_row(self, X: Any, y: float) -> None:
-        """Learn a block of one row: `learn` without what only longer blocks need."""
+    def learn_row(self, X: Any, y: float) -> np.ndarray:
+        """Learn a block of one row: `learn` without what only longer blocks need.
+
+        Answers the scores before the row was learned, of shape (outputs,), in memory that the next
+        row uses again.
+        """
         problem = extreme_target(y)
         if problem is not None:
             raise BadRow(0, problem)
-        if "row" not in self.scratch:
-            self.scratch["row"] = np.empty(1), np.ones(1), new_trail(1, 0)
+        n_outputs = self.n_outputs
+        if "row" not in self.scratch or self.scratch["row"][2].scores.shape[1] != n_outputs:
+            self.scratch["row"] = np.empty(1), np.ones(1), new_trail(1, n_outputs)
         target, weight, trail = self.scratch["row"]
         target[0] = y
-        target = targets_in_order(self, target, weight)[0]
+        target, units = targets_in_order(self, target, weight)
         X = scaled_in_order(self, X, weight)
         x = self._checked_row(X)
         self.make_room(1)
@@ -407,6 +414,11 @@ class Machine(Learner):
         if not LOOPS[self.parts.loop](self, X, x, target, weight, trail):
             raise BadRow(0, TOO_LARGE_A_STEP)
         renew_after(self, n_before)
+        scores = trail.scores[0]
+        if units is not None:  # scores in the units of y
+            zero, unit, least, most = units[:, 0]
+            np.clip(zero + unit * scores, least, most, out=scores)
+        return scores
 
     def learns_in_one_call(self) -> bool:
         """Whether `learn_at_once` changes the machine in a single call of compiled code.
@@ -516,6 +528,18 @@ class Machine(Learner):
             self.scratch["work"] = sizes, memory
         return memory
 
+    def kernel_rule(self) -> tuple[Any, float]:
+        """The kernel in compiled code, and the squared norm up to which rows may be given to it.
+
+        Zero: none may, or kernel values are not made of inner products.
+        """
+        if "kernel" not in self.scratch:
+            found = None, 0.0
+            if has_kernel_rows(self):
+                found = self.kernel.to_rule(self.dtype), largest_norm2(self)
+            self.scratch["kernel"] = found
+        return self.scratch["kernel"]
+
     def changes(self) -> AllChanges:
         """Where the loops mark what they write."""
         if self._undo is None:
@@ -536,7 +560,7 @@ class Machine(Learner):
     def begin(self) -> None:
         """Be ready to undo whatever is learned from now on."""
         if self._undo is not None:
-            self._undo.begin(self.state, self.declared, self.n_slots)
+            self._undo.begin(self.state, self.declared, self.n_slots, self._n_open())
             self.store.begin()
 
     def commit(self) -> None:
@@ -615,6 +639,7 @@ class Machine(Learner):
 
         The same for all outputs. Raises a `ValueError` where nothing was learned yet.
         """
+        machine = second_order.closed(self)
         result, X = np.empty(X.shape[0]), self.store.taken(scaled(self, X))
         x, n = self.store.row_cache_of(X), self.n_points
         refuse_large(self.kernel, self.dtype, X, x)
@@ -629,7 +654,7 @@ class Machine(Learner):
             else:
                 k_xx = np.broadcast_to(diagonal, (X.shape[0],))[rows]
             block = self.store.basis(n, piece, x[rows])
-            result[rows] = second_order.variances(self, block, k_xx)
+            result[rows] = second_order.variances(machine, block, k_xx)
         return result * self._target_unit() ** 2
 
     @property
@@ -658,6 +683,11 @@ class Machine(Learner):
 
     def _checked_row(self, X: Any) -> np.ndarray:
         """The row cache of one row, checked without the cost of checking a block."""
+        largest = self.kernel_rule()[1]
+        if largest > 0.0:
+            norm2 = np.dot(X[0], X[0])
+            if norm2 <= largest:  # NaN is not
+                return np.array([norm2])
         x = self.store.row_cache_of(X)
         if not self.kernel.magnitude(x)[0] <= largest_kernel(self.dtype):
             refuse_large(self.kernel, self.dtype, X, x)
@@ -742,9 +772,11 @@ class Machine(Learner):
                 )
         if self.parts.budget.is_folded:
             self.parts.update.check_size(int(self.kernel.n_explicit(n_features)))
+        is_folded, is_second_order = self.parts.budget.is_folded, self.parts.update.is_second_order
+        if is_second_order:
+            second_order.close(self)
         self.store.widen(n_features)
-        is_folded = self.parts.budget.is_folded
-        if is_folded or self.parts.scaling.is_scaled:
+        if is_folded or is_second_order or self.parts.scaling.is_scaled:
             self.state = resize(self.state, self.declared, self.sizes(), self.store.zeros)
             self._room = None
         if is_folded and self.store.n_first:  # of explicit features, which may be others now
@@ -755,11 +787,15 @@ class Machine(Learner):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All that the machine knows, as arrays by name; of slots, those that have been taken."""
         n = self.n_points
-        arrays = self.store.to_arrays(n)
+        arrays, taken = self.store.to_arrays(n), {"points": n, "tile": self._n_open()}
         walk = zip(state_arrays(self.state), state_fields(self.declared), strict=True)
         for (name, array), (_, field) in walk:
-            arrays[name] = np.asarray(array[_taken(field, array.shape, n)])
+            arrays[name] = np.asarray(array[_taken(field, array.shape, taken)])
         return arrays
+
+    def _n_open(self) -> int:
+        """How many rows wait until matrices over the points are brought up to date."""
+        return int(self.parts.update.n_open(self.state.update))
 
     def fill(self, arrays: dict[str, np.ndarray], computes_gram: bool = False) -> None:
         """Take over what `to_arrays` gave, checked; arrays that older files lack stay as they are.
@@ -778,10 +814,13 @@ class Machine(Learner):
             saved = arrays[name]
             if saved.ndim != array.ndim:
                 raise ValueError(f"{name} has {saved.ndim} axes")
-            n = max((m for m, a in zip(saved.shape, field.axes, strict=False) if a == "points"),
-                    default=0)  # fmt: skip
-            array[_taken(field, array.shape, n)] = saved
+            taken = {axis: 0 for axis in _GROWING}
+            for axis, size in zip(field.axes, saved.shape, strict=False):
+                if axis in taken:
+                    taken[axis] = max(taken[axis], size)
+            array[_taken(field, array.shape, taken)] = saved
         check_values(self.state, self.declared, self.sizes())
+        self.parts.update.check_state(self.state.update, self.n_points)
         if not self.store.n_first <= self.n_points <= self.n_slots:
             raise ValueError(f"there are {self.n_points} points in {self.n_slots} slots")
         self.store.fill(arrays, partial(self._checked_cache, arrays))
@@ -815,10 +854,9 @@ def _piece(columns: Any, start: int, stop: int) -> Any:
     return columns._make([column[start:stop] for column in columns])
 
 
-def _taken(field: Field, shape: tuple[int, ...], n_points: int) -> tuple[slice, ...]:
-    """The part of an array that belongs to slots that have been taken."""
+def _taken(field: Field, shape: tuple[int, ...], taken: dict[str, int]) -> tuple[slice, ...]:
+    """The part of an array that belongs to slots, and rows that wait, that have been taken."""
     axes = field.axes or ("one",)
     return tuple(
-        slice(n_points if axis == "points" else size)
-        for axis, size in zip(axes, shape, strict=True)
+        slice(taken.get(axis, size)) for axis, size in zip(axes, shape, strict=True)
     )

@@ -46,6 +46,8 @@ def renew_after(machine: "Machine", n_before: int) -> None:
 
 def renew(machine: "Machine") -> None:
     """Take new numbers for the scales of rows and targets, and a metric."""
+    if machine.parts.update.is_second_order:
+        second_order.close(machine)
     if machine.parts.target_scaling.renews:
         _renew_targets(machine)
     if machine.parts.scaling.renews:

@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream.compiled import compiled, entry_point, helper
+from kernelstream.compiled import compiled, entry_point
 from kernelstream.expansion import Tile
+from kernelstream.learner.kernel_rows import (
+    has_kernel_rows,
+    largest_norm2,
+    norm2_of,
+    write_kernel_values,
+)
 from kernelstream.learner.learn import learn_tile, new_trail
-from kernelstream.learner.rows import LARGEST_TARGET, largest_kernel
+from kernelstream.learner.rows import LARGEST_TARGET
 from kernelstream.learner.state import arrays
 from kernelstream.scalings import count_and_scale, count_and_scale_targets
 from kernelstream.stores import NOTHING_PENDING
@@ -27,14 +33,12 @@ __all__ = ["RowPath", "has_row_path"]
 
 def has_row_path(machine: "Machine") -> bool:
     """Whether rows of a machine can be learned and scored so."""
-    parts, kernel = machine.parts, machine.kernel
+    parts = machine.parts
     return (
-        machine.store.points_in_memory() is not None
-        and parts.loop == "expansion"
+        parts.loop == "expansion"
         and not parts.scaling.renews
         and not parts.target_scaling.renews
-        and kernel.from_products
-        and kernel.is_bounded_by_cache
+        and has_kernel_rows(machine)
     )
 
 
@@ -54,7 +58,7 @@ class RowPath:
         self.model = machine.model
         dtype, n_outputs = machine.dtype, machine.n_outputs
         self.kernel = machine.kernel.to_rule(dtype)
-        self.largest = _largest_norm2(machine)
+        self.largest = largest_norm2(machine)
         self.X, self.x = np.zeros((1, machine.n_features), dtype), np.zeros(1, dtype)
         self.y, self.weight = np.zeros(1), np.ones(1)
         self.trail, self.work = new_trail(1, 0), machine.work()
@@ -179,35 +183,6 @@ class _Statistics:
         return self._calls[name](*arguments)
 
 
-def _largest_norm2(machine: "Machine") -> float:
-    """A squared norm up to which rows need no special care; beyond, the longer way decides."""
-    kernel, dtype = machine.kernel, machine.dtype
-    for exponent in range(30, -30, -1):
-        norm2 = np.array([10.0**exponent], dtype)
-        is_small = kernel.magnitude(norm2)[0] <= largest_kernel(dtype)
-        if is_small and not kernel.loses_digits(norm2, dtype):
-            return float(norm2[0])
-    return 0.0
-
-
-@partial(compiled, any_order=True)
-def _products(rows, n, x, out):
-    """Inner products of the first n rows with x."""
-    for i in range(n):
-        total = x[0] * rows[i, 0]
-        for j in range(1, x.shape[0]):
-            total += x[j] * rows[i, j]
-        out[i] = total
-
-
-@partial(compiled, any_order=True)
-def _norm2(x):
-    total = x[0] * x[0]
-    for j in range(1, x.shape[0]):
-        total += x[j] * x[j]
-    return total
-
-
 @partial(compiled, any_order=True)
 def _raw_scores(expansion, n, column, raw):
     """Raw scores of a row, of as many functions as `raw` has lines for."""
@@ -215,21 +190,14 @@ def _raw_scores(expansion, n, column, raw):
         expansion.outputs.write_raw(expansion.coef, function, n, column, raw)
 
 
-@helper
-def _write_kernel_values(kernel, rows, row_cache, n, x, norm2, out):
-    _products(rows, n, x, out)
-    for i in range(n):
-        out[i] = kernel.of_products(out[i], row_cache[i], norm2)
-
-
 @partial(compiled, fused=True)
 def _make_row(kernel, rows, row_cache, expansion, X, x, largest, column, raw):
     """Kernel values and raw scores of a row; whether it is small enough for this way."""
-    norm2, n = _norm2(X[0]), expansion.n_points[0]
+    norm2, n = norm2_of(X[0]), expansion.n_points[0]
     if not norm2 <= largest:  # NaN is not either
         return False
     x[0] = norm2
-    _write_kernel_values(kernel, rows, row_cache, n, X[0], x[0], column)
+    write_kernel_values(kernel, rows, row_cache, n, X[0], x[0], column)
     column[n] = kernel.of_products(x[0], x[0], x[0])
     _raw_scores(expansion, n, column, raw)
     return True
@@ -238,10 +206,10 @@ def _make_row(kernel, rows, row_cache, expansion, X, x, largest, column, raw):
 @partial(compiled, fused=True)
 def _score_row(kernel, rows, row_cache, expansion, b, X, largest, column, out):
     """The scores of a row; whether it is small enough for this way."""
-    norm2, n = _norm2(X[0]), expansion.n_points[0]
+    norm2, n = norm2_of(X[0]), expansion.n_points[0]
     if not norm2 <= largest:
         return False
-    _write_kernel_values(kernel, rows, row_cache, n, X[0], norm2, column)
+    write_kernel_values(kernel, rows, row_cache, n, X[0], norm2, column)
     _raw_scores(expansion, n, column, out)
     for k in range(b.shape[0]):
         out[k, 0, 0] = b[k] + expansion.scale[0] * out[k, 0, 0]
