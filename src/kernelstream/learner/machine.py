@@ -49,7 +49,7 @@ from kernelstream.learner.scaled import (
     targets_in_order,
     unscaled_scores,
 )
-from kernelstream.learner.single_row import RowPath, has_row_path
+from kernelstream.learner.single_row import RowPath, has_row_path, new_row_path
 from kernelstream.learner.state import (
     State,
     allocate,
@@ -382,8 +382,8 @@ class Machine(Learner):
     def learn_at_once(self, X: Any, y: float) -> bool:
         """Learn a block of one row in a step that nothing can interrupt; False: it cannot be."""
         path = self._row_path()
-        if path is not None and path.learn(X, y):
-            return True
+        if path is not None:
+            return path.learn(self, X, y)
         if self._is_scaled():  # statistics come before the row, which may have to be undone
             return False
         self.learn_row(X, y)
@@ -398,6 +398,9 @@ class Machine(Learner):
         Answers the scores before the row was learned, of shape (outputs,), in memory that the next
         row uses again.
         """
+        path = self._row_path()
+        if path is not None and path.learn(self, X, y):
+            return path.said
         problem = extreme_target(y)
         if problem is not None:
             raise BadRow(0, problem)
@@ -408,7 +411,7 @@ class Machine(Learner):
         target[0] = y
         target, units = targets_in_order(self, target, weight)
         X = scaled_in_order(self, X, weight)
-        x = self._checked_row(X)
+        x = self.checked_row(X)
         self.make_room(1)
         n_before = self.n_seen
         if not LOOPS[self.parts.loop](self, X, x, target, weight, trail):
@@ -427,8 +430,9 @@ class Machine(Learner):
         the loop itself writes the row.
         """
         room = self.limit is not None or self.n_points < self.n_slots
-        if room and self._row_path() is not None:
-            return True
+        path = self._row_path()
+        if path is not None:
+            return path.is_whole(self)
         is_ready = "learn" in self.scratch and self.store.writes_in_loop
         is_due = self.parts.update.tile_rows(self.n_seen) == 1  # something, after this row
         changes_more = self._is_scaled() or is_due or self.parts.update.finishes
@@ -440,7 +444,7 @@ class Machine(Learner):
         if path is None:
             return None
         if path is self or not path.serves(self):
-            path = RowPath(self) if has_row_path(self) else None
+            path = new_row_path(self) if has_row_path(self) else None
             self.scratch["row path"] = path
         return path
 
@@ -584,6 +588,11 @@ class Machine(Learner):
             self.scratch.pop("learn", None)  # which was compiled for the other kind of expansion
         return True
 
+    @property
+    def undoes(self) -> bool:
+        """Whether what is learned now will be undone if it fails, or is a draft."""
+        return self._undo is None or self._undo.is_open
+
     def copy(self) -> "Machine":
         """The same machine with arrays of its own; they share the working memory of learning."""
         copy = object.__new__(Machine)
@@ -672,7 +681,7 @@ class Machine(Learner):
         path, X = self._row_path(), scaled(self, X)
         scores = None if path is None else path.scores(X)
         if scores is None:
-            basis = self.store.basis(self.n_points, X, self._checked_row(X))
+            basis = self.store.basis(self.n_points, X, self.checked_row(X))
             scores = scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
         return unscaled_scores(self, scores)
 
@@ -681,7 +690,7 @@ class Machine(Learner):
         kept = {"averaged": self.parts.averaged, "voted": self.parts.dated}
         return kept.get(readout, True)
 
-    def _checked_row(self, X: Any) -> np.ndarray:
+    def checked_row(self, X: Any) -> np.ndarray:
         """The row cache of one row, checked without the cost of checking a block."""
         largest = self.kernel_rule()[1]
         if largest > 0.0:

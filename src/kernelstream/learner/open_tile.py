@@ -129,19 +129,41 @@ def learn_alone(
 
 @partial(compiled, any_order=True)
 def multiply(square, n, x, out):
-    """The first n lines and columns of a matrix times x, four lines at a time."""
+    """The first n lines and columns of a symmetric matrix times x: half of it is read.
+
+    Four lines at a time, each with what lies left of the diagonal.
+    """
     whole = n - n % 4
+    for m in range(n):
+        out[m] = 0.0
     for m in range(0, whole, 4):
         first, second, third, fourth = square[m], square[m + 1], square[m + 2], square[m + 3]
+        at_first, at_second, at_third, at_fourth = x[m], x[m + 1], x[m + 2], x[m + 3]
         one, two, three, four = 0.0, 0.0, 0.0, 0.0
-        for j in range(n):
+        for j in range(m):
             one += first[j] * x[j]
             two += second[j] * x[j]
             three += third[j] * x[j]
             four += fourth[j] * x[j]
-        out[m], out[m + 1], out[m + 2], out[m + 3] = one, two, three, four
+            out[j] += (
+                first[j] * at_first + second[j] * at_second
+                + third[j] * at_third + fourth[j] * at_fourth
+            )  # fmt: skip
+        for j in range(m, m + 4):  # the square on the diagonal
+            one += first[j] * x[j]
+            two += second[j] * x[j]
+            three += third[j] * x[j]
+            four += fourth[j] * x[j]
+        out[m] += one
+        out[m + 1] += two
+        out[m + 2] += three
+        out[m + 3] += four
     for m in range(whole, n):
-        out[m] = product(square[m], x, n)
+        line, total = square[m], 0.0
+        for j in range(m):
+            total += line[j] * x[j]
+            out[j] += line[j] * x[m]
+        out[m] += total + line[m] * x[m]
 
 
 @partial(compiled, any_order=True)

@@ -94,8 +94,7 @@ def learn_by_tiles(
             close(machine)
             done = _learn_tile(machine, *given)
         if machine.n_seen // PERIOD > n_seen // PERIOD:
-            close(machine)
-            maintain(machine)
+            follow_period(machine)
         start += done
         if start < stop:
             break
@@ -317,6 +316,12 @@ def settle(machine: "Machine") -> None:
 
 
 # --- after every PERIOD-th row -------------------------------------------------------------------
+
+
+def follow_period(machine: "Machine") -> None:
+    """What is due after every `PERIOD`-th row."""
+    close(machine)
+    maintain(machine)
 
 
 def maintain(machine: "Machine") -> None:
