@@ -11,7 +11,7 @@ import kernelstream as ks
 from kernelstream import losses, margins, step_sizes
 from kernelstream.budgets import Independent
 from kernelstream.kernels import RBF, Homogenized, Linear, Polynomial
-from kernelstream.learner import tile_space
+from kernelstream.learner import open_tile, tile_space
 from kernelstream.learner.dictionary import learn_dictionary
 from kernelstream.learner.machine import Machine, Parts
 from kernelstream.learner.reference import DictionaryReference
@@ -47,7 +47,9 @@ def compare_with_matrices(chosen, X, y, weight, n_outputs=1, tile_rows=64, compi
     learner = machine_for(chosen, n_outputs)
     if not compiled:
         is_newton = chosen.update.is_second_order
-        learner.scratch["learn"] = (tile_space.learn_row if is_newton else learn_dictionary).py_func
+        learner.scratch["learn"] = (
+            open_tile.learn_alone if is_newton else learn_dictionary
+        ).py_func
         learner.scratch["tile"] = tile_space.learn_space.py_func
     trail = learner.learn(X, y, weight, tile_rows=tile_rows)[0]
     size = max(1.0, np.abs(scores).max())

@@ -10,7 +10,7 @@ from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.protocol import Learner
-from kernelstream.learner.rows import BadRow
+from kernelstream.learner.rows import BadRow, extreme_target
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import copy_into, snapshot
 from kernelstream.threads import each
@@ -18,6 +18,8 @@ from kernelstream.threads import each
 __all__ = ["CommitteeMachine"]
 
 _ROWS = 4096  # at a time: the scores of all members are kept for so many
+_ROWS_AGAIN = 64  # that came one by one, at most, and are learned again if one of them fails
+_LARGEST_NORM2 = 1e60  # of a row that members learn one after the other
 
 
 class CommitteeMachine(Learner):
@@ -60,6 +62,7 @@ class CommitteeMachine(Learner):
         self.n_threads = n_threads
         self.gate = Gate()
         self._saved: Any = None  # the mixing's state as it was when a block began
+        self._single: list[tuple[np.ndarray, float]] | None = None  # rows since then, one by one
         self._is_draft = False
 
     # --- what a person can read ------------------------------------------------------------------
@@ -151,11 +154,40 @@ class CommitteeMachine(Learner):
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row."""
-        self._learn_some(X, np.array([y]), np.ones(1), [])
+        said = [member.learn_row(X, y)[None] for member in self.members]
+        self.mixing.learn(self.mixing_state, self._stacked(said), np.array([y]), np.ones(1))
 
     def learns_in_one_call(self) -> bool:
-        """Several machines change one after the other."""
-        return False
+        """Whether `learn_at_once` may be asked, which undoes itself."""
+        return not self.is_sparse and not self._is_draft
+
+    def learn_at_once(self, X: Any, y: float) -> bool:
+        """Learn a block of one row, all or nothing; False: it takes `begin` and more.
+
+        Several machines change one after the other. To be ready for an error at every row would
+        take longer than the row. So all are as they were up to 64 rows ago, and if one fails they
+        learn the rows since then again, which gives the same numbers to the last bit.
+        """
+        if not np.dot(X[0], X[0]) <= _LARGEST_NORM2 or extreme_target(y) is not None:
+            return False
+        rows = self._single
+        if rows is None or len(rows) == _ROWS_AGAIN:
+            self.begin()
+            rows = self._single = []
+        n_before = len(rows)
+        try:
+            rows.append((X.copy(), y))
+            self.learn_row(X, y)
+        except BaseException:
+            del rows[n_before:]
+            self._single = None
+            self.roll_back()
+            self.begin()
+            for row in rows:
+                self.learn_row(*row)
+            self._single = rows
+            raise
+        return True
 
     # --- scoring ---------------------------------------------------------------------------------
 
@@ -173,6 +205,10 @@ class CommitteeMachine(Learner):
 
     def begin(self) -> None:
         """Be ready to undo whatever is learned from now on."""
+        if self._single is not None:  # then members were ready to undo these rows, too
+            self._single = self._saved = None
+            for member in self.members:
+                member.commit()
         if not self._is_draft:
             self._saved = snapshot(self.mixing_state)
         for member in self.members:
@@ -188,7 +224,7 @@ class CommitteeMachine(Learner):
         """Undo what was learned since `begin`; whether there was anything to undo."""
         if self._is_draft:
             return True  # nobody will look at it
-        if self._saved is None:
+        if self._saved is None or self._single is not None:
             return False
         for member in self.members:
             member.roll_back()
@@ -202,6 +238,7 @@ class CommitteeMachine(Learner):
         copy.__dict__.update(self.__dict__)
         copy.members = [member.copy() for member in self.members]
         copy.mixing_state, copy.gate, copy._saved = snapshot(self.mixing_state), Gate(), None
+        copy._single = None
         return copy
 
     def as_draft(self) -> "CommitteeMachine":

@@ -444,7 +444,10 @@ def _inverse_root(square, products, ridge, factor, out):
                 total = products[i, j] / (sizes * diagonal) if sizes > 0.0 else 0.0
             for k in range(j):
                 total -= factor[i, k] * factor[j, k]
-            factor[i, j] = math.sqrt(max(total, ridge / diagonal)) if i == j else total / factor[j, j]
+            if i == j:
+                factor[i, i] = math.sqrt(max(total, ridge / diagonal))
+            else:
+                factor[i, j] = total / factor[j, j]
     for j in range(n):
         for i in range(j, n):
             total = 1.0 if i == j else 0.0

@@ -170,9 +170,16 @@ class StreamEstimator(Intake, BaseEstimator):
         """Learn one row, all or nothing."""
         learned = self._known()
         row, means = self._counted_row(x, learned)
-        if means is None and _learns_in_place(learned.machine, row, y):
-            return
-        machine = learned.machine.changeable()
+        machine = learned.machine
+        if means is None or machine.gate.is_free():  # nobody sees one without the other
+            n_before, self._knowledge = machine.n_seen, learned._replace(means=means)
+            try:
+                if _learns_in_place(machine, row, y):
+                    return
+            finally:
+                if machine.n_seen == n_before:  # it was not learned
+                    self._knowledge = learned
+        machine = machine.changeable()
         with machine.gate.for_writing():
             try:
                 machine.begin()

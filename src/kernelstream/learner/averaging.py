@@ -219,7 +219,7 @@ def _product(
         n_slots=max(n_slots, machine.n_slots),
     )  # fmt: skip
     for one, power, where in zip(machines, weights, outputs, strict=True):
-        _multiply(joint, one, float(power), where)
+        _multiply(joint, second_order.closed(one), float(power), where)
         second_order.refresh(joint)
         second_order.settle(joint)
         if size is not None and joint.n_points > size:

@@ -16,6 +16,7 @@ from kernelstream.expansion import AllChanges, scoring
 from kernelstream.kernels import Kernel
 from kernelstream.learner import second_order
 from kernelstream.learner.gate import Gate
+from kernelstream.learner.kernel_rows import has_kernel_rows, largest_norm2
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
 from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS, TILE_ROWS
 from kernelstream.learner.plan import (
@@ -48,7 +49,7 @@ from kernelstream.learner.scaled import (
     targets_in_order,
     unscaled_scores,
 )
-from kernelstream.learner.single_row import RowPath, has_row_path
+from kernelstream.learner.single_row import RowPath, has_row_path, new_row_path
 from kernelstream.learner.state import (
     State,
     allocate,
@@ -73,6 +74,7 @@ __all__ = [
     "slots_of",
 ]  # fmt: skip
 
+_GROWING = ("points", "tile")  # axes of which a file has what is in use
 _MANY_SLOTS = 1024  # of a dictionary without limit: beyond, the user is warned
 _PREDICT_ROWS = 512  # rows scored at a time: bounds the memory of `scores`
 _SCORES_OF_A_TILE = 2**18
@@ -381,8 +383,8 @@ class Machine(Learner):
     def learn_at_once(self, X: Any, y: float) -> bool:
         """Learn a block of one row in a step that nothing can interrupt; False: it cannot be."""
         path = self._row_path()
-        if path is not None and path.learn(X, y):
-            return True
+        if path is not None:
+            return path.learn(self, X, y)
         if self._is_scaled():  # statistics come before the row, which may have to be undone
             return False
         self.learn_row(X, y)
@@ -391,23 +393,36 @@ class Machine(Learner):
     def _is_scaled(self) -> bool:
         return bool(self.parts.scaling.is_scaled or self.parts.target_scaling.is_scaled)
 
-    def learn_row(self, X: Any, y: float) -> None:
-        """Learn a block of one row: `learn` without what only longer blocks need."""
+    def learn_row(self, X: Any, y: float) -> np.ndarray:
+        """Learn a block of one row: `learn` without what only longer blocks need.
+
+        Answers the scores before the row was learned, of shape (outputs,), in memory that the next
+        row uses again.
+        """
+        path = self._row_path()
+        if path is not None and path.learn(self, X, y):
+            return path.said
         problem = extreme_target(y)
         if problem is not None:
             raise BadRow(0, problem)
-        if "row" not in self.scratch:
-            self.scratch["row"] = np.empty(1), np.ones(1), new_trail(1, 0)
+        n_outputs = self.n_outputs
+        if "row" not in self.scratch or self.scratch["row"][2].scores.shape[1] != n_outputs:
+            self.scratch["row"] = np.empty(1), np.ones(1), new_trail(1, n_outputs)
         target, weight, trail = self.scratch["row"]
         target[0] = y
-        target = targets_in_order(self, target, weight)[0]
+        target, units = targets_in_order(self, target, weight)
         X = scaled_in_order(self, X, weight)
-        x = self._checked_row(X)
+        x = self.checked_row(X)
         self.make_room(1)
         n_before = self.n_seen
         if not LOOPS[self.parts.loop](self, X, x, target, weight, trail):
             raise BadRow(0, TOO_LARGE_A_STEP)
         renew_after(self, n_before)
+        scores = trail.scores[0]
+        if units is not None:  # scores in the units of y
+            zero, unit, least, most = units[:, 0]
+            np.clip(zero + unit * scores, least, most, out=scores)
+        return scores
 
     def learns_in_one_call(self) -> bool:
         """Whether `learn_at_once` changes the machine in a single call of compiled code.
@@ -416,8 +431,9 @@ class Machine(Learner):
         the loop itself writes the row.
         """
         room = self.limit is not None or self.n_points < self.n_slots
-        if room and self._row_path() is not None:
-            return True
+        path = self._row_path()
+        if path is not None:
+            return path.is_whole(self)
         is_ready = "learn" in self.scratch and self.store.writes_in_loop
         is_due = self.parts.update.tile_rows(self.n_seen) == 1  # something, after this row
         changes_more = self._is_scaled() or is_due or self.parts.update.finishes
@@ -429,7 +445,7 @@ class Machine(Learner):
         if path is None:
             return None
         if path is self or not path.serves(self):
-            path = RowPath(self) if has_row_path(self) else None
+            path = new_row_path(self) if has_row_path(self) else None
             self.scratch["row path"] = path
         return path
 
@@ -517,6 +533,18 @@ class Machine(Learner):
             self.scratch["work"] = sizes, memory
         return memory
 
+    def kernel_rule(self) -> tuple[Any, float]:
+        """The kernel in compiled code, and the squared norm up to which rows may be given to it.
+
+        Zero: none may, or kernel values are not made of inner products.
+        """
+        if "kernel" not in self.scratch:
+            found = None, 0.0
+            if has_kernel_rows(self):
+                found = self.kernel.to_rule(self.dtype), largest_norm2(self)
+            self.scratch["kernel"] = found
+        return self.scratch["kernel"]
+
     def changes(self) -> AllChanges:
         """Where the loops mark what they write."""
         if self._undo is None:
@@ -537,7 +565,7 @@ class Machine(Learner):
     def begin(self) -> None:
         """Be ready to undo whatever is learned from now on."""
         if self._undo is not None:
-            self._undo.begin(self.state, self.declared, self.n_slots)
+            self._undo.begin(self.state, self.declared, self.n_slots, self._n_open())
             self.store.begin()
 
     def commit(self) -> None:
@@ -560,6 +588,11 @@ class Machine(Learner):
         if self.declared is not declared:
             self.scratch.pop("learn", None)  # which was compiled for the other kind of expansion
         return True
+
+    @property
+    def undoes(self) -> bool:
+        """Whether what is learned now will be undone if it fails, or is a draft."""
+        return self._undo is None or self._undo.is_open
 
     def copy(self) -> "Machine":
         """The same machine with arrays of its own; they share the working memory of learning."""
@@ -619,6 +652,7 @@ class Machine(Learner):
 
         The same for all outputs. Raises a `ValueError` where nothing was learned yet.
         """
+        machine = second_order.closed(self)
         result, X = np.empty(X.shape[0]), self.store.taken(scaled(self, X))
         x, n = self.store.row_cache_of(X), self.n_points
         refuse_large(self.kernel, self.dtype, X, x)
@@ -633,7 +667,7 @@ class Machine(Learner):
             else:
                 k_xx = np.broadcast_to(diagonal, (X.shape[0],))[rows]
             block = self.store.basis(n, piece, x[rows])
-            result[rows] = second_order.variances(self, block, k_xx)
+            result[rows] = second_order.variances(machine, block, k_xx)
         return result * self._target_unit() ** 2
 
     @property
@@ -651,7 +685,7 @@ class Machine(Learner):
         path, X = self._row_path(), scaled(self, X)
         scores = None if path is None else path.scores(X)
         if scores is None:
-            basis = self.store.basis(self.n_points, X, self._checked_row(X))
+            basis = self.store.basis(self.n_points, X, self.checked_row(X))
             scores = scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
         return unscaled_scores(self, scores)
 
@@ -660,8 +694,13 @@ class Machine(Learner):
         kept = {"averaged": self.parts.averaged, "voted": self.parts.dated}
         return kept.get(readout, True)
 
-    def _checked_row(self, X: Any) -> np.ndarray:
+    def checked_row(self, X: Any) -> np.ndarray:
         """The row cache of one row, checked without the cost of checking a block."""
+        largest = self.kernel_rule()[1]
+        if largest > 0.0:
+            norm2 = np.dot(X[0], X[0])
+            if norm2 <= largest:  # NaN is not
+                return np.array([norm2])
         x = self.store.row_cache_of(X)
         if not self.kernel.magnitude(x)[0] <= largest_kernel(self.dtype):
             refuse_large(self.kernel, self.dtype, X, x)
@@ -746,9 +785,11 @@ class Machine(Learner):
                 )
         if self.parts.budget.is_folded:
             self.parts.update.check_size(int(self.kernel.n_explicit(n_features)))
+        is_folded, is_second_order = self.parts.budget.is_folded, self.parts.update.is_second_order
+        if is_second_order:
+            second_order.close(self)
         self.store.widen(n_features)
-        is_folded = self.parts.budget.is_folded
-        if is_folded or self.parts.scaling.is_scaled:
+        if is_folded or is_second_order or self.parts.scaling.is_scaled:
             self.state = resize(self.state, self.declared, self.sizes(), self.store.zeros)
             self._room = None
         if is_folded and self.store.n_first:  # of explicit features, which may be others now
@@ -759,11 +800,15 @@ class Machine(Learner):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All that the machine knows, as arrays by name; of slots, those that have been taken."""
         n = self.n_points
-        arrays = self.store.to_arrays(n)
+        arrays, taken = self.store.to_arrays(n), {"points": n, "tile": self._n_open()}
         walk = zip(state_arrays(self.state), state_fields(self.declared), strict=True)
         for (name, array), (_, field) in walk:
-            arrays[name] = np.asarray(array[_taken(field, array.shape, n)])
+            arrays[name] = np.asarray(array[_taken(field, array.shape, taken)])
         return arrays
+
+    def _n_open(self) -> int:
+        """How many rows wait until matrices over the points are brought up to date."""
+        return int(self.parts.update.n_open(self.state.update))
 
     def fill(self, arrays: dict[str, np.ndarray], computes_gram: bool = False) -> None:
         """Take over what `to_arrays` gave, checked; arrays that older files lack stay as they are.
@@ -782,10 +827,13 @@ class Machine(Learner):
             saved = arrays[name]
             if saved.ndim != array.ndim:
                 raise ValueError(f"{name} has {saved.ndim} axes")
-            n = max((m for m, a in zip(saved.shape, field.axes, strict=False) if a == "points"),
-                    default=0)  # fmt: skip
-            array[_taken(field, array.shape, n)] = saved
+            taken = {axis: 0 for axis in _GROWING}
+            for axis, size in zip(field.axes, saved.shape, strict=False):
+                if axis in taken:
+                    taken[axis] = max(taken[axis], size)
+            array[_taken(field, array.shape, taken)] = saved
         check_values(self.state, self.declared, self.sizes())
+        self.parts.update.check_state(self.state.update, self.n_points)
         if not self.store.n_first <= self.n_points <= self.n_slots:
             raise ValueError(f"there are {self.n_points} points in {self.n_slots} slots")
         self.store.fill(arrays, partial(self._checked_cache, arrays))
@@ -819,10 +867,7 @@ def _piece(columns: Any, start: int, stop: int) -> Any:
     return columns._make([column[start:stop] for column in columns])
 
 
-def _taken(field: Field, shape: tuple[int, ...], n_points: int) -> tuple[slice, ...]:
-    """The part of an array that belongs to slots that have been taken."""
+def _taken(field: Field, shape: tuple[int, ...], taken: dict[str, int]) -> tuple[slice, ...]:
+    """The part of an array that belongs to slots, and rows that wait, that have been taken."""
     axes = field.axes or ("one",)
-    return tuple(
-        slice(n_points if axis == "points" else size)
-        for axis, size in zip(axes, shape, strict=True)
-    )
+    return tuple(slice(taken.get(axis, size)) for axis, size in zip(axes, shape, strict=True))

@@ -53,7 +53,7 @@ class Learner(Protocol):
         """Learn the rows of X in order; return what happened at each, as `readout` says it."""
         ...
 
-    def learn_row(self, X: Any, y: float) -> None:
+    def learn_row(self, X: Any, y: float) -> Any:
         """Learn a block of one row."""
         ...
 

@@ -17,7 +17,7 @@ from kernelstream.scalings import scale
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
-__all__ = ["metric_of", "renew", "renew_after", "rows_until_renewal"]
+__all__ = ["metric_of", "renew", "renew_after", "rows_until_due", "rows_until_renewal"]
 
 _ROWS_FOR_METRIC = 128  # from then on, f tells which directions matter
 _NUGGET = 1e-6  # on the diagonal of K, since points that were independent may not be so any more
@@ -25,11 +25,12 @@ _NUGGET = 1e-6  # on the diagonal of K, since points that were independent may n
 
 def rows_until_renewal(machine: "Machine", weight: np.ndarray) -> int:
     """How many of these rows may be learned before a renewal; the last of them is counted."""
-    due = _due(machine, machine.n_seen)
+    due = rows_until_due(machine, machine.n_seen)
     return len(weight) if due is None else rows_until(due, weight)
 
 
-def _due(machine: "Machine", n_seen: int) -> int | None:
+def rows_until_due(machine: "Machine", n_seen: int) -> int | None:
+    """How many rows may be learned, after so many, before a scaling is renewed; None: any."""
     parts = machine.parts
     found = (
         parts.scaling.rows_until_renewal(n_seen),
@@ -40,12 +41,14 @@ def _due(machine: "Machine", n_seen: int) -> int | None:
 
 def renew_after(machine: "Machine", n_before: int) -> None:
     """Renew what is due, after the rows since `n_before`."""
-    if machine.n_seen - n_before == _due(machine, n_before):
+    if machine.n_seen - n_before == rows_until_due(machine, n_before):
         renew(machine)
 
 
 def renew(machine: "Machine") -> None:
     """Take new numbers for the scales of rows and targets, and a metric."""
+    if machine.parts.update.is_second_order:
+        second_order.close(machine)
     if machine.parts.target_scaling.renews:
         _renew_targets(machine)
     if machine.parts.scaling.renews:

@@ -5,7 +5,8 @@ K / c. A row is a combination a of the points, and f there is a . w. For a tile 
 values, coordinates A = k_xz K^-1, what the points leave open of the rows, S = k_xx - A k_zx, and
 the posterior at the rows, A w and A P A^T, are matrix products. Then the rows are learned in order
 among themselves (`kernelstream.learner.tile_space`), and w, P and K^-1 take one update of the rank
-of the tile.
+of the tile. Rows that come one by one leave their tile open, and take that update together
+(`kernelstream.learner.open_tile`, `close`).
 
 Why w and P, and not the coefficients B = K^-1 w and their covariance Q = K^-1 P K^-1, which need
 one product less: where points nearly depend on each other B and Q are large and cancel in every
@@ -29,16 +30,19 @@ from scipy.linalg import lapack
 from kernelstream.compiled import compiled
 from kernelstream.learner.algebra import algebra_of, inverse_root
 from kernelstream.learner.learn import Trail
-from kernelstream.learner.rows import rows_until
-from kernelstream.learner.tile_space import (
-    Given,
-    RowProducts,
-    Space,
-    learn_row,
-    learn_space,
-    new_space,
-    refill,
+from kernelstream.learner.open_tile import (
+    DELTA,
+    EXACT,
+    FIRST_SHARE,
+    LONGER,
+    NOISE,
+    PRECISION,
+    SETTLED,
+    learn_alone,
+    new_alone_work,
 )
+from kernelstream.learner.rows import rows_until
+from kernelstream.learner.tile_space import Given, Space, learn_space, new_space
 from kernelstream.parts import SLACK
 from kernelstream.stores import Values
 from kernelstream.updates.dual import PERIOD
@@ -46,18 +50,13 @@ from kernelstream.updates.dual import PERIOD
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
-__all__ = ["change_kernel", "learn_by_tiles", "unit_of", "variances"]
+__all__ = ["change_kernel", "close", "closed", "learn_by_tiles", "unit_of", "variances"]
 
 _CHANGES = 1024  # points that came or went, after which K^-1 is computed anew
 # A row may join if its coordinates reproduce its kernel values, each in the scale of its two
 # points, so well. One correction squares the error that K^-1 brings, up to its condition.
 _TRUSTED, _CORRECTABLE = 1e-8, 1e-7
-_EXACT, _SAMPLE = 1e-12, 8  # so well that there is nothing to correct, and by how many rows
-# What a row must be worth to join a full dictionary, in units of what the cheapest point costs, for
-# every unit of `worth` beyond one: the rows after it may raise that. Measured with worth = 10: less
-# than this changes little but the time. With worth = 1, where all may try, a bar of a quarter has
-# 3.5 % errors on shuffled USPS, mean of three, and none has 3.4 %.
-_FIRST_SHARE = 0.25
+_SAMPLE = 8  # rows by which it is seen whether there is anything to correct
 _SMALLEST_PART = 1e-6  # of the precision of f that another prior may leave
 _MORE_CANDIDATES = 32  # points that are looked at beyond as many as go
 
@@ -83,18 +82,37 @@ def learn_by_tiles(
     while start < n_rows:
         due = PERIOD - machine.n_seen % PERIOD
         stop = start + rows_until(due, weight[start : start + PERIOD])
-        rows, n_seen = slice(start, stop), machine.n_seen
-        if start == 0 and stop == n_rows:
-            done = _learn_tile(machine, X, x, y, weight, trail)
-        else:
+        n_seen, given = machine.n_seen, (X, x, y, weight, trail)
+        if stop - start < n_rows:
+            rows = slice(start, stop)
             own = Trail(*(column[rows] for column in trail))
-            done = _learn_tile(machine, X[rows], x[rows], y[rows], weight[rows], own)
+            given = X[rows], x[rows], y[rows], weight[rows], own
+        done = LONGER
+        if stop - start == 1:
+            done = _learn_alone(machine, *given)
+        if done == LONGER:
+            close(machine)
+            done = _learn_tile(machine, *given)
         if machine.n_seen // PERIOD > n_seen // PERIOD:
-            maintain(machine)
+            follow_period(machine)
         start += done
         if start < stop:
             break
     return start
+
+
+def _learn_alone(
+    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
+) -> int:
+    """Learn a row that came alone, and leave its tile open; `LONGER`: it cannot be."""
+    store, (kernel, largest) = machine.store, machine.kernel_rule()
+    if largest == 0.0:
+        return LONGER
+    return int(machine.call(
+        "learn", learn_alone, machine.model, kernel, store.rows, store.row_cache,
+        machine.loop_state(), largest, X, x, y, weight, trail, store.writer(X, x, None),
+        machine.changes(), machine.memory(new_alone_work, machine.n_outputs, machine.n_slots),
+    ))  # fmt: skip
 
 
 def _learn_tile(
@@ -105,15 +123,8 @@ def _learn_tile(
     space, products = _products(machine, values)
     given = Given(
         machine.n_points, float(state.margin.epsilon[0]), float(state.step_size.eta[0]),
-        _FIRST_SHARE * (model.budget.worth - 1.0) * float(state.update.bar[0]),
+        FIRST_SHARE * (model.budget.worth - 1.0) * float(state.update.bar[0]),
     )  # fmt: skip
-    if len(x) == 1 and not algebra_of(state.update.covariance).is_elsewhere:
-        done = machine.call(
-            "learn", learn_row, model, state, given, space, _of_row(machine, products), y, weight,
-            trail, store.writer(X, x, values), machine.changes(),
-        )  # fmt: skip
-        store.write(trail, done, X, x)
-        return int(done)
     done = machine.call("tile", learn_space, model, given, space, y, weight, trail)
     machine.changes().mark_all()
     joined = space.joined[: space.counts[0]]
@@ -136,14 +147,7 @@ def _products(machine: "Machine", values: Values) -> tuple[Space, Products]:
     squares = at.here(a @ a.T) if ridge > 0.0 else np.zeros((1, 1))
     scores = at.here(a @ at.there(dual.values[:, :n].T))
     rounding = at.here((a * a) @ at.xp.abs(at.diagonal(covariance))) * n
-    begins = k_xx, may_join, left, squares, at.here(told @ a.T), scores, rounding
-    space = machine.scratch.get("space")  # whose memory compiled code has checked already
-    if len(k_xx) > 1:
-        space = new_space(*begins)
-    elif space is None or space.scores.shape[1] != machine.n_outputs:
-        space = machine.scratch["space"] = new_space(*begins)
-    else:
-        refill(space, *begins)
+    space = new_space(k_xx, may_join, left, squares, at.here(told @ a.T), scores, rounding)
     return space, Products(k_zx.T, a, told, own, left.copy() if may_join.any() else left)
 
 
@@ -172,7 +176,7 @@ def _coordinates(machine: "Machine", k_xz: Any, k_xx: np.ndarray) -> tuple[Any, 
         rest = at.lines(k_xz, rows) - at.lines(a, rows) @ regular
         return rest, _within(most, at, rest, k_xx[rows], regular)
 
-    if rest_of(rows[:: -(-rows.size // _SAMPLE)], _EXACT)[1].all():
+    if rest_of(rows[:: -(-rows.size // _SAMPLE)], EXACT)[1].all():
         return a, may_join
     for attempt in range(2):
         rest, is_fine = rest_of(rows, _CORRECTABLE)
@@ -200,12 +204,6 @@ def _regular(machine: "Machine") -> Any:
     at = algebra_of(budget.gram)
     gram = at.there(budget.gram)[:n, :n]
     return gram if ridge == 0.0 else gram + ridge * at.identity(n)
-
-
-def _of_row(machine: "Machine", products: Products) -> RowProducts:
-    n, told = machine.n_points, products.told[0]
-    k = np.ascontiguousarray(products.k_xz[0])
-    return RowProducts(k, products.a[0], told, machine.state.budget.inverse[:n, :n] @ told)
 
 
 def _take_over(
@@ -236,6 +234,57 @@ def _take_over(
     dual.squared[0] += space.squared[0]
     dual.counted[0] += space.counts[1]
     settle(machine)
+
+
+def close(machine: "Machine") -> None:
+    """Let P and K^-1 follow the rows that came one by one, if any; f has followed already."""
+    state, tile = machine.state, machine.state.update.tile
+    n_rows, m, end = int(tile.n_rows[0]), int(tile.n_joined[0]), machine.n_points
+    if n_rows == 0:
+        return
+    machine.changes().mark_all()
+    n, covariance, numbers = end - m, state.update.covariance, tile.numbers[:n_rows]
+    told, joined, at = tile.told[:n_rows, :n], tile.joined[:m], algebra_of(covariance)
+    precision = numbers[:, PRECISION]
+    at.subtract_square(covariance, n, np.sqrt(precision)[:, None] * told)
+    if m:
+        places, later = np.arange(m), np.arange(n_rows)[:, None] > joined
+        joint = np.where(later, tile.joint[:n_rows, :m], 0.0)  # rows with earlier new points
+        share = -(precision[:, None] * joint).T
+        own = share @ joint
+        share[places, joined] = numbers[joined, NOISE] * precision[joined]
+        of_pairs = np.tril((numbers[joined, NOISE] * precision[joined])[:, None] * joint[joined])
+        own += of_pairs + of_pairs.T
+        own[places, places] += numbers[joined, SETTLED]
+        told_by = share @ told
+        covariance[n:end, :n], covariance[:n, n:end] = told_by, told_by.T
+        covariance[n:end, n:end] = 0.5 * (own + own.T)
+        _fill_gram(machine, n)
+        lower = np.tril(tile.column[joined, :m], -1) + np.eye(m)
+        left = (lower * numbers[joined, DELTA]) @ lower.T
+        _grow_inverse(machine, tile.a[joined, :n], left - machine.model.budget.ridge * np.eye(m))
+    tile.n_rows[0] = tile.n_joined[0] = 0
+
+
+def _fill_gram(machine: "Machine", n_known: int) -> None:
+    """Kernel values of new points with all points."""
+    gram, n, store = machine.state.budget.gram, machine.n_points, machine.store
+    block = store.basis(n, *store.at(np.arange(n_known, n)))
+    diagonal = machine.kernel.diagonal(store.row_cache[n_known:n])
+    gram[:n, n_known:n] = block
+    gram[n_known:n, :n_known] = gram[:n_known, n_known:n].T
+    own = gram[n_known:n, n_known:n]
+    own[...] = 0.5 * (own + own.T)
+    if diagonal is not None:
+        np.fill_diagonal(own, diagonal)
+
+
+def closed(machine: "Machine") -> "Machine":
+    """A machine of which no row waits: the same one, or a copy."""
+    if machine.parts.update.n_open(machine.state.update):
+        machine = machine.copy()
+        close(machine)
+    return machine
 
 
 def _grow_inverse(machine: "Machine", a: Any, left: np.ndarray) -> None:
@@ -269,6 +318,12 @@ def settle(machine: "Machine") -> None:
 # --- after every PERIOD-th row -------------------------------------------------------------------
 
 
+def follow_period(machine: "Machine") -> None:
+    """What is due after every `PERIOD`-th row."""
+    close(machine)
+    maintain(machine)
+
+
 def maintain(machine: "Machine") -> None:
     """Prune a dictionary beyond its size, forget, and keep K^-1 accurate."""
     size, forgetting = machine.model.budget.size, machine.model.update.forgetting
@@ -285,6 +340,7 @@ def refresh(machine: "Machine") -> None:
     """Compute K^-1 anew from the kernel values."""
     n, budget, regular = machine.n_points, machine.state.budget, _regular(machine)
     at = algebra_of(budget.inverse)
+    machine.changes().mark_all()
     if not at.invert(regular, at.there(budget.inverse)):
         # kernel values of low precision, and K is not positive any more
         budget.inverse[:n, :n] = np.linalg.pinv(at.here(regular), hermitian=True)

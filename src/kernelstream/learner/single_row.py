@@ -1,9 +1,12 @@
-"""A row by itself, in two calls of compiled code: what `Machine.learn` does with a tile of one row.
+"""A row by itself, in few calls of compiled code: what `Machine.learn` does with a tile of one row.
 
 All that these calls are given but the row itself stays the same from row to row, so that it is made
-once, and checked once. The first call makes kernel values and raw scores and changes nothing; the
-second one is the loop. Where rows or targets are scaled, a call for each comes before; the
+once, and checked once. Where rows or targets are scaled, a call for each comes first; the
 statistics are put back if the row is not learned then.
+
+There is a path for each loop. Over points, kernel values come from the kernel's rule: a first call
+makes them and the raw scores and changes nothing, and a second one is the loop; the second order
+does all in one call (`kernelstream.learner.open_tile`). Over weights, the loop is given the row.
 """
 
 from functools import partial
@@ -11,107 +14,160 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream.compiled import compiled, entry_point, helper
+from kernelstream.compiled import compiled, entry_point
 from kernelstream.expansion import Tile
+from kernelstream.learner import second_order
+from kernelstream.learner.kernel_rows import has_kernel_rows, norm2_of, write_kernel_values
 from kernelstream.learner.learn import learn_tile, new_trail
-from kernelstream.learner.rows import LARGEST_TARGET, largest_kernel
-from kernelstream.learner.state import arrays
+from kernelstream.learner.least_squares import learn_least_squares, new_least_squares_work
+from kernelstream.learner.open_tile import LEARNED, learn_alone, new_alone_work
+from kernelstream.learner.renewal import rows_until_due
+from kernelstream.learner.rows import LARGEST_TARGET
+from kernelstream.learner.state import arrays, memory_of
+from kernelstream.learner.vector import DenseRows, VectorTile, learn_vector, new_vector_work
 from kernelstream.scalings import count_and_scale, count_and_scale_targets
 from kernelstream.stores import NOTHING_PENDING
+from kernelstream.updates.dual import PERIOD
 
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
-__all__ = ["RowPath", "has_row_path"]
+__all__ = ["RowPath", "has_row_path", "new_row_path"]
 
 
 def has_row_path(machine: "Machine") -> bool:
     """Whether rows of a machine can be learned and scored so."""
-    parts, kernel = machine.parts, machine.kernel
-    return (
-        machine.store.points_in_memory() is not None
-        and parts.loop == "expansion"
-        and not parts.scaling.renews
-        and not parts.target_scaling.renews
-        and kernel.from_products
-        and kernel.is_bounded_by_cache
-    )
+    loop = machine.parts.loop
+    if loop in _OVER_WEIGHTS:
+        return not machine.is_sparse and machine.parts.kernel.feature_store == "fixed"
+    return loop in _OVER_POINTS and has_kernel_rows(machine)
+
+
+def new_row_path(machine: "Machine") -> "RowPath":
+    """The path of a machine that has one."""
+    return {**_OVER_POINTS, **_OVER_WEIGHTS}[machine.parts.loop](machine)
 
 
 class RowPath:
     """Memory and arguments for single rows, of use as long as the machine's arrays are the same."""
 
     def __init__(self, machine: "Machine") -> None:
-        points = machine.store.points_in_memory()
-        assert points is not None
-        self.rows, self.row_cache = points
         self.state, self.changes = machine.state, machine.changes()
         self.given_state = machine.loop_state()
         self.n_points, self.n_seen = self.state.expansion.n_points, self.state.expansion.n_seen
         self.statistics = _Statistics(machine)
-        self.has_limit = machine.limit is not None
-        self.store: Any = machine.store  # of dense points
+        self.store: Any = machine.store
         self.model = machine.model
-        dtype, n_outputs = machine.dtype, machine.n_outputs
-        self.kernel = machine.kernel.to_rule(dtype)
-        self.largest = _largest_norm2(machine)
-        self.X, self.x = np.zeros((1, machine.n_features), dtype), np.zeros(1, dtype)
+        self.X = np.zeros((1, machine.n_features), machine.dtype)
+        self.x = np.zeros(1, machine.dtype)
         self.y, self.weight = np.zeros(1), np.ones(1)
-        self.trail, self.work = new_trail(1, 0), machine.work()
-        self.raw = np.zeros((n_outputs, self.state.expansion.coef.shape[1], 1))
-        self.memory = np.zeros(machine.n_slots + 1, dtype)
-        self.writer: Any = None
-        self.tile: Tile | None = None
-        self._make = entry_point(_make_row, *self._given())
-        self._score = entry_point(_score_row, *self._scored(self.X, *self._room_for_scores()))
+        self.trail = new_trail(1, machine.n_outputs)
+        self._renews = machine.parts.scaling.renews or machine.parts.target_scaling.renews
         self._learn: Any = None
+
+    @property
+    def said(self) -> np.ndarray:
+        """The scores of the row that was learned last, before that, in the units of targets."""
+        return self.statistics.in_units(self.trail.scores[0])
 
     def serves(self, machine: "Machine") -> bool:
         """Whether these are still the arrays of a machine."""
-        return (
-            machine.state is self.state
-            and machine.store.rows is self.rows
-            and machine.changes() is self.changes
-        )
+        return machine.state is self.state and machine.changes() is self.changes
 
-    def learn(self, X: np.ndarray, y: float) -> bool:
+    def is_whole(self, machine: "Machine") -> bool:
+        """Whether the next row is learned without anything that would have to follow it."""
+        return not self._renews or rows_until_due(machine, int(self.n_seen[0])) != 1
+
+    def learn(self, machine: "Machine", X: np.ndarray, y: float) -> bool:
         """Learn a row; False: nothing has changed, and the longer way says why, or learns it."""
-        n = int(self.n_points[0])
-        has_room = n < len(self.memory) - 1 or self.has_limit
-        if not has_room or self.store.journal is not None or not abs(y) <= LARGEST_TARGET:
+        if not abs(y) <= LARGEST_TARGET or not self.is_whole(machine):
             return False
         before = int(self.n_seen[0])
         self.statistics.save()
         try:
-            return self.statistics.take(X, y, self.X, self.y) and self._learn_taken(n)
+            return self.statistics.take(X, y, self.X, self.y) and self._learn_taken(machine)
         finally:
             if self.n_seen[0] == before:  # it was not learned: refused, or interrupted
                 self.statistics.put_back()
 
-    def _learn_taken(self, n: int) -> bool:
+    def _learn_taken(self, machine: "Machine") -> bool:
         """Learn the row that has been taken; whether it was."""
-        if not self._make(*self._given()):
-            return False
-        if self.tile is None or self.tile.n_points != n:
-            self._renew_tile(n)
-        arguments = (self.model, self.given_state, self.tile, self.trail, self.work, self.writer)
+        raise NotImplementedError
+
+    def _call(self, function: Any, *arguments: Any) -> Any:
         if self._learn is None:
-            self._learn = entry_point(learn_tile, *arguments)
-        return bool(self._learn(*arguments))
+            self._learn = entry_point(function, *arguments)
+        return self._learn(*arguments)
 
     def scores(self, X: np.ndarray) -> np.ndarray | None:
         """The scores of a scaled row; None: take the longer way. Threads may come at once."""
+        return None
+
+
+# --- over points ---------------------------------------------------------------------------------
+
+
+class PointRow(RowPath):
+    """Rows of an expansion over dense points."""
+
+    def __init__(self, machine: "Machine") -> None:
+        super().__init__(machine)
+        self.rows, self.row_cache = machine.store.rows, machine.store.row_cache
+        self.has_limit = machine.limit is not None
+        self.kernel, self.largest = machine.kernel_rule()
+        self.raw = np.zeros((machine.n_outputs, self.state.expansion.coef.shape[1], 1))
+        self.memory = np.zeros(machine.n_slots + 1, machine.dtype)
+        self.work = self._new_work(machine)
+        self._writer: Any = None
+        self._journal: Any = None
+        self.tile: Tile | None = None
+        self._make: Any = None
+        self._score = entry_point(_score_row, *self._scored(self.X, *self._room_for_scores()))
+
+    def _new_work(self, machine: "Machine") -> Any:
+        return machine.work()
+
+    def serves(self, machine: "Machine") -> bool:
+        return super().serves(machine) and machine.store.rows is self.rows
+
+    def is_whole(self, machine: "Machine") -> bool:
+        has_room = self.n_points[0] < len(self.memory) - 1 or self.has_limit
+        return has_room and super().is_whole(machine)
+
+    def _learn_taken(self, machine: "Machine") -> bool:
+        given = self._given()
+        if self._make is None:
+            self._make = entry_point(_make_row, *given)
+        if not self._make(*given):
+            return False
+        n = int(self.n_points[0])
+        if self.tile is None or self.tile.n_points != n:
+            k = self.memory[: n + 1].reshape(-1, 1)
+            self.tile = Tile(
+                k, n, self.raw, self.y, self.weight, self.state.gram, self.changes, NOTHING_PENDING
+            )
+        writer = self._lent_writer()
+        return bool(
+            self._call(
+                learn_tile, self.model, self.given_state, self.tile, self.trail, self.work, writer
+            )
+        )
+
+    def _lent_writer(self) -> Any:
+        """What writes the row, if it becomes a point; the same as before if that one wrote none."""
+        is_used = self.trail.slot[0] >= 0 or self.trail.partner[0] >= 0
+        journal = self.store.journal
+        if (
+            self._writer is None
+            or journal is not self._journal
+            or (is_used and journal is not None)
+        ):
+            self._writer, self._journal = self.store.writer(self.X, self.x, None), journal
+        return self._writer
+
+    def scores(self, X: np.ndarray) -> np.ndarray | None:
         column, out = self._room_for_scores()
         return out.reshape(-1) if self._score(*self._scored(X, column, out)) else None
-
-    def _renew_tile(self, n: int) -> None:
-        if self.writer is None:
-            self.writer = self.store.writer(self.X, self.x, None)
-        k = self.memory[: n + 1].reshape(-1, 1)
-        # the last to be set: an interrupt may come before
-        self.tile = Tile(
-            k, n, self.raw, self.y, self.weight, self.state.gram, self.changes, NOTHING_PENDING
-        )
 
     def _given(self) -> tuple[Any, ...]:
         return (
@@ -131,6 +187,75 @@ class RowPath:
         )  # fmt: skip
 
 
+class SecondOrderRow(PointRow):
+    """Rows of the second order: what is due after every 64th comes with it, if it can be undone."""
+
+    def _new_work(self, machine: "Machine") -> Any:
+        return new_alone_work(machine.n_outputs, machine.n_slots)
+
+    def is_whole(self, machine: "Machine") -> bool:
+        is_due = (self.n_seen[0] + 1) % PERIOD == 0
+        return (not is_due or machine.undoes) and super().is_whole(machine)
+
+    def _learn_taken(self, machine: "Machine") -> bool:
+        done = self._call(
+            learn_alone, self.model, self.kernel, self.rows, self.row_cache, self.given_state,
+            self.largest, self.X, self.x, self.y, self.weight, self.trail, self._lent_writer(),
+            self.changes, self.work,
+        )  # fmt: skip
+        if done == LEARNED and self.n_seen[0] % PERIOD == 0:
+            second_order.follow_period(machine)
+        return bool(done == LEARNED)
+
+
+# --- over weights --------------------------------------------------------------------------------
+
+
+class WeightRow(RowPath):
+    """Rows of a model with a weight, and a step size, for each feature."""
+
+    def __init__(self, machine: "Machine") -> None:
+        super().__init__(machine)
+        self.work = self._new_work(machine)
+        self._phi: Any = None
+        self._tile: Any = None
+
+    def _new_work(self, machine: "Machine") -> Any:
+        return new_vector_work(machine.n_outputs)
+
+    def _features(self, machine: "Machine") -> Any:
+        x = machine.checked_row(self.X)
+        return self.store.features(self.n_points[0], self.X, x, self.y, self.weight)
+
+    def _learn_taken(self, machine: "Machine") -> bool:
+        phi = self._features(machine)
+        if phi is not self._phi:  # which is the row itself, where the kernel is linear
+            self._phi = phi
+            self._tile = VectorTile(DenseRows(phi), self.y, self.weight, self.changes)
+        return bool(
+            self._call(learn_vector, self.model, self.state, self._tile, self.trail, self.work)
+        )
+
+
+class LeastSquaresRow(WeightRow):
+    """Rows of recursive least squares."""
+
+    def _new_work(self, machine: "Machine") -> Any:
+        return new_least_squares_work(machine.n_outputs, machine.n_slots)
+
+    def _learn_taken(self, machine: "Machine") -> bool:
+        return bool(
+            self._call(
+                learn_least_squares, self.model, self.state, self._features(machine), self.y,
+                self.weight, self.trail, self.work, self.changes,
+            )
+        )  # fmt: skip
+
+
+_OVER_POINTS: dict[str, Any] = {"expansion": PointRow, "second_order": SecondOrderRow}
+_OVER_WEIGHTS: dict[str, Any] = {"vector": WeightRow, "rls": LeastSquaresRow}
+
+
 class _Statistics:
     """What scalings of rows and targets know, and how it was before the row that is learned."""
 
@@ -140,11 +265,13 @@ class _Statistics:
         self._of_targets = machine.target_scaling, state.target_scaling
         self._scales_rows = parts.scaling.is_scaled
         self._scales_targets = parts.target_scaling.is_scaled
-        self._arrays = [
-            (array.copy(), array)
+        # others lie in the same memory, and are not changed either by a row that is refused
+        found = {
+            id(memory_of(array)): memory_of(array)
             for record in (state.scaling, state.target_scaling)
             for _, array in arrays(record)
-        ]
+        }
+        self._arrays = [(array.copy(), array) for array in found.values()]
         self._weight, self._target, self._units = np.ones(1), np.zeros(1), np.zeros((4, 1))
         self._calls: dict[str, Any] = {}
 
@@ -157,6 +284,13 @@ class _Statistics:
         """Go back to the statistics as they were."""
         for saved, array in self._arrays:
             array[...] = saved
+
+    def in_units(self, scores: np.ndarray) -> np.ndarray:
+        """Scores of the row that was taken last, in the units that its target had."""
+        if not self._scales_targets:
+            return scores
+        zero, unit, least, most = self._units[:, 0]
+        return np.clip(zero + unit * scores, least, most)
 
     def take(self, X: np.ndarray, y: float, X_out: np.ndarray, y_out: np.ndarray) -> bool:
         """Write a row and its target, scaled, and let both count; whether the row can be scaled."""
@@ -179,35 +313,6 @@ class _Statistics:
         return self._calls[name](*arguments)
 
 
-def _largest_norm2(machine: "Machine") -> float:
-    """A squared norm up to which rows need no special care; beyond, the longer way decides."""
-    kernel, dtype = machine.kernel, machine.dtype
-    for exponent in range(30, -30, -1):
-        norm2 = np.array([10.0**exponent], dtype)
-        is_small = kernel.magnitude(norm2)[0] <= largest_kernel(dtype)
-        if is_small and not kernel.loses_digits(norm2, dtype):
-            return float(norm2[0])
-    return 0.0
-
-
-@partial(compiled, any_order=True)
-def _products(rows, n, x, out):
-    """Inner products of the first n rows with x."""
-    for i in range(n):
-        total = x[0] * rows[i, 0]
-        for j in range(1, x.shape[0]):
-            total += x[j] * rows[i, j]
-        out[i] = total
-
-
-@partial(compiled, any_order=True)
-def _norm2(x):
-    total = x[0] * x[0]
-    for j in range(1, x.shape[0]):
-        total += x[j] * x[j]
-    return total
-
-
 @partial(compiled, any_order=True)
 def _raw_scores(expansion, n, column, raw):
     """Raw scores of a row, of as many functions as `raw` has lines for."""
@@ -215,21 +320,14 @@ def _raw_scores(expansion, n, column, raw):
         expansion.outputs.write_raw(expansion.coef, function, n, column, raw)
 
 
-@helper
-def _write_kernel_values(kernel, rows, row_cache, n, x, norm2, out):
-    _products(rows, n, x, out)
-    for i in range(n):
-        out[i] = kernel.of_products(out[i], row_cache[i], norm2)
-
-
 @partial(compiled, fused=True)
 def _make_row(kernel, rows, row_cache, expansion, X, x, largest, column, raw):
     """Kernel values and raw scores of a row; whether it is small enough for this way."""
-    norm2, n = _norm2(X[0]), expansion.n_points[0]
+    norm2, n = norm2_of(X[0]), expansion.n_points[0]
     if not norm2 <= largest:  # NaN is not either
         return False
     x[0] = norm2
-    _write_kernel_values(kernel, rows, row_cache, n, X[0], x[0], column)
+    write_kernel_values(kernel, rows, row_cache, n, X[0], x[0], column)
     column[n] = kernel.of_products(x[0], x[0], x[0])
     _raw_scores(expansion, n, column, raw)
     return True
@@ -238,10 +336,10 @@ def _make_row(kernel, rows, row_cache, expansion, X, x, largest, column, raw):
 @partial(compiled, fused=True)
 def _score_row(kernel, rows, row_cache, expansion, b, X, largest, column, out):
     """The scores of a row; whether it is small enough for this way."""
-    norm2, n = _norm2(X[0]), expansion.n_points[0]
+    norm2, n = norm2_of(X[0]), expansion.n_points[0]
     if not norm2 <= largest:
         return False
-    _write_kernel_values(kernel, rows, row_cache, n, X[0], norm2, column)
+    write_kernel_values(kernel, rows, row_cache, n, X[0], norm2, column)
     _raw_scores(expansion, n, column, out)
     for k in range(b.shape[0]):
         out[k, 0, 0] = b[k] + expansion.scale[0] * out[k, 0, 0]

@@ -14,6 +14,7 @@ from kernelstream.compiled import helper
 from kernelstream.expansion import SMALLEST_SCALE
 from kernelstream.parts import Field
 from kernelstream.stores import DeviceMatrix
+from kernelstream.updates.dual import PERIOD
 
 __all__ = [
     "Drift",
@@ -39,6 +40,8 @@ __all__ = [
 
 _CACHE_LINE = 64  # bytes
 _FEW_LINES = 32  # of a matrix, which fit into the processor's cache however they lie
+# Axes of the same size in all models; rows wait for at most a period.
+_FIXED = {"one": 1, "functions": 2, "scale": 3, "none": 0, "six": 6, "tile": PERIOD}
 _LEVEL_WINDOW = 50  # rows over which the mean of log eta is taken
 
 NewMatrix = Callable[[tuple[int, int], Any], Any]  # as np.zeros
@@ -102,7 +105,7 @@ fields = arrays  # of a declaration
 
 
 def _shape(field: Field, sizes: dict[str, int]) -> tuple[int, ...]:
-    sizes = {"one": 1, "functions": 2, "scale": 3, "points_and_one": sizes["points"] + 1, **sizes}
+    sizes = {**_FIXED, "points_and_one": sizes["points"] + 1, **sizes}
     if field.axes == ("points", "points") and not field.beside_points:
         return sizes["points"], _apart(sizes["points"], np.dtype(field.dtype).itemsize)
     return tuple(sizes[axis] for axis in field.axes) or (1,)
@@ -121,7 +124,7 @@ def _apart(n: int, n_bytes: int) -> int:
 def new_arrays(declared: Any, sizes: dict[str, int], zeros: NewMatrix = np.zeros) -> Any:
     """A record of arrays in which nothing has been written, from its declaration.
 
-    Those that do not span points lie one after the other in memory that they share, so that all of
+    Those that span neither points nor rows that wait lie one after the other in memory that they share, so that all of
     them can be copied at once (`memory_of`). `zeros` makes matrices that live where the points do.
     """
     shared: dict[Any, np.ndarray] = {}
@@ -151,7 +154,7 @@ def new_arrays(declared: Any, sizes: dict[str, int], zeros: NewMatrix = np.zeros
 
 
 def _shares(field: Field) -> bool:
-    return "points" not in field.axes
+    return "points" not in field.axes and "tile" not in field.axes
 
 
 def memory_of(array: np.ndarray) -> np.ndarray:
@@ -173,7 +176,7 @@ def n_bytes(declared: State, sizes: dict[str, int]) -> int:
 
 def check_entries(record: Any, declared: Any, sizes: dict[str, int]) -> None:
     """Refuse numbers that are not within what their declaration says."""
-    sizes = {"points_and_one": sizes["points"] + 1, **sizes}
+    sizes = {**_FIXED, "points_and_one": sizes["points"] + 1, **sizes}
     for (name, array), (_, field) in zip(arrays(record), fields(declared), strict=True):
         if array.dtype.kind == "f":
             array = np.asarray(array)

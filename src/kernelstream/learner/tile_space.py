@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.budgets.projection import grow_inverse
 from kernelstream.compiled import compiled, helper
 from kernelstream.learner.dictionary import SMALLEST_NOISE, is_sound
 from kernelstream.parts import SLACK
 
-__all__ = ["Given", "RowProducts", "Space", "learn_row", "learn_space", "new_space", "refill"]
+__all__ = ["Given", "Space", "learn_space", "new_space", "note", "terms_of"]
 
 
 class Space(NamedTuple):
@@ -61,16 +60,6 @@ def new_space(
     )  # fmt: skip
 
 
-def refill(space: Space, *begins: Any) -> Space:
-    """The same memory with other numbers, the arguments of `new_space`, for a row alone."""
-    for array, values in zip(space, begins, strict=False):
-        array[...] = values
-    space.share[0, 0] = 1.0
-    for array in (space.basis, space.precision, space.error, space.counts, space.squared):
-        array[...] = 0
-    return space
-
-
 class Given(NamedTuple):
     """What the loop has to know of the model beside its rules."""
 
@@ -89,7 +78,7 @@ def learn_space(model, given, space, y, weights, trail):
     c, ridge, n_rows = model.regularization, model.budget.ridge, y.shape[0]
     covariance, left, counts = space.covariance, space.left, space.counts
     for i in range(n_rows):
-        note(model, given, space, y, trail, i)
+        note(model, given, space.counts[0], space.scores[i], space.target, y, trail, i)
         weight = weights[i] * model.loss_weight
         if weight == 0.0:
             continue  # a row without weight is as good as absent
@@ -97,30 +86,19 @@ def learn_space(model, given, space, y, weights, trail):
         most = model.budget.most_dependent(k_xx)
         if not is_sound(space.target, space.scores[i], k_xx, most, weight, c, True):
             return i
-        noise = max(1.0 / weight, SMALLEST_NOISE * space.rounding[i])
-        variance = covariance[i, i] + noise  # of the target, as far as the points tell
-        gap = left[i, i]
-        if ridge > 0.0:
-            gap -= ridge * space.squares[i, i]  # (3.10)
-        joins = space.may_join[i] and gap > most
-        delta = left[i, i] + ridge
-        if joins and given.n_points + counts[0] >= model.budget.size:
-            joins = worth_of(space, i, variance, delta, c) >= given.bar * (1.0 - SLACK)
-        # f at a row that joins is what the points tell, give or take delta / c: with the share
-        # `fresh` of that in the whole variance, nothing here grows without bound as c goes to zero
-        fresh, precision = 0.0, 1.0 / variance
-        if joins:
-            precision = c / (delta + c * variance)
-            fresh = delta / (delta + c * variance)
-        open_variance = max(left[i, i], 0.0) / c if c > 0.0 else 0.0
+        squares = space.squares[i, i] if ridge > 0.0 else 0.0
+        terms = terms_of(
+            model, given, counts[0], space.target, space.scores[i], weight, k_xx, covariance[i, i],
+            left[i, i], squares, space.rounding[i], space.may_join[i],
+        )  # fmt: skip
         for k in range(space.target.shape[0]):
-            error = space.target[k] - space.scores[i, k]
-            space.error[i, k] = error
-            space.squared[0] += error * error / ((variance + open_variance) * space.target.shape[0])
-        space.precision[i] = precision
-        take_in(space, i, joins, fresh, precision, variance, noise, delta, ridge)
+            space.error[i, k] = space.target[k] - space.scores[i, k]
+        space.squared[0] += surprise(space.target, space.scores[i], terms.variance, left[i, i], c)
+        space.precision[i] = terms.precision
+        take_in(space, i, terms.joins, terms.fresh, terms.precision, terms.variance, terms.noise,
+                terms.delta, ridge)  # fmt: skip
         counts[1] += 1
-        if joins:
+        if terms.joins:
             trail.slot[i] = given.n_points + counts[0]
             space.joined[counts[0]] = i
             counts[0] += 1
@@ -128,37 +106,81 @@ def learn_space(model, given, space, y, weights, trail):
     return n_rows
 
 
+class Terms(NamedTuple):
+    """What becomes of a row, as far as its own numbers tell."""
+
+    joins: bool
+    noise: float  # of its target
+    variance: float  # of its target, as far as the points tell
+    precision: float  # one over the variance of its target
+    fresh: float  # of that variance, the share which only a new point can express
+    delta: float  # what the points leave open of it
+
+
 @helper
-def worth_of(space, i, variance, delta, c):
-    """By how much the minimum over all rows so far is lower if row i is a point.
+def terms_of(
+    model, given, n_new, target, scores, weight, k_xx, covariance, left, squares, rounding, may_join
+):
+    """Whether a row joins, and by how much it moves f; `n_new` points are new.
+
+    f at a row that joins is what the points tell, give or take delta / c: with the share `fresh` of
+    that in the whole variance, nothing here grows without bound as c goes to zero.
+    """
+    c, ridge = model.regularization, model.budget.ridge
+    noise = max(1.0 / weight, SMALLEST_NOISE * rounding)
+    variance, delta = covariance + noise, left + ridge
+    joins = may_join and left - ridge * squares > model.budget.most_dependent(k_xx)  # (3.10)
+    if joins and given.n_points + n_new >= model.budget.size:
+        joins = worth_of(target, scores, variance, delta, c) >= given.bar * (1.0 - SLACK)
+    precision, fresh = 1.0 / variance, 0.0
+    if joins:
+        precision = c / (delta + c * variance)
+        fresh = delta / (delta + c * variance)
+    return Terms(joins, noise, variance, precision, fresh, delta)
+
+
+@helper
+def worth_of(target, scores, variance, delta, c):
+    """By how much the minimum over all rows so far is lower if a row is a point.
 
     It is what taking the point out again would cost, B^2 / Q of `prune`: with q = delta / c, the
     sum over the outputs of error^2 (1 / variance - 1 / (variance + q)).
     """
     squared = 0.0
-    for k in range(space.target.shape[0]):
-        error = space.target[k] - space.scores[i, k]
+    for k in range(target.shape[0]):
+        error = target[k] - scores[k]
         squared += error * error
     return squared * delta / (variance * (delta + c * variance))
 
 
 @helper
-def note(model, given, space, y, trail, i):
+def surprise(target, scores, variance, left, c):
+    """The mean of the squared errors of a row, over the variance that they should have."""
+    squared, n_outputs = 0.0, target.shape[0]
+    open_variance = max(left, 0.0) / c if c > 0.0 else 0.0
+    for k in range(n_outputs):
+        error = target[k] - scores[k]
+        squared += error * error / ((variance + open_variance) * n_outputs)
+    return squared
+
+
+@helper
+def note(model, given, n_new, scores, target, y, trail, i):
     """What the model says of row i, and what it should say."""
-    target, n_outputs = space.target, space.target.shape[0]
+    n_outputs = target.shape[0]
     for k in range(n_outputs):
         target[k] = y[i]
         if n_outputs > 1:  # one output per label: one for its own, zero for the others
             target[k] = 1.0 if int(y[i]) == k else 0.0
     for k in range(trail.scores.shape[1]):
-        trail.scores[i, k] = space.scores[i, k]
-    trail.loss[i] = model.loss.value(space.scores[i], y[i], given.epsilon)
+        trail.scores[i, k] = scores[k]
+    trail.loss[i] = model.loss.value(scores, y[i], given.epsilon)
     trail.margin[i] = given.epsilon
     trail.eta[i] = given.eta
     trail.drift[i] = 0.0
     trail.slot[i] = -1
     trail.partner[i] = -1
-    trail.n_points[i] = given.n_points + space.counts[0]
+    trail.n_points[i] = given.n_points + n_new
 
 
 @compiled
@@ -221,72 +243,3 @@ def express(space, i, ridge):
             for j in range(i + 1, n):
                 squares[k, j] += column[k] * column[j] * (line[i] + 1.0)
                 squares[k, j] -= column[k] * line[j] + column[j] * line[k]
-
-
-class RowProducts(NamedTuple):
-    """What a row alone brings, as lines over the n points."""
-
-    k: Any  # kernel values, as in the gram
-    a: Any  # coordinates
-    told: Any  # P a
-    inverse_told: Any  # K^-1 P a
-
-
-@partial(compiled, nogil=True)
-def learn_row(model, state, given, space, products, y, weights, trail, writer, changes):
-    """`learn_space` for a row alone, and its update of the dictionary: all in a single call."""
-    done = learn_space(model, given, space, y, weights, trail)
-    if space.counts[1] > 0:
-        changes.mark_all()
-        take_over_row(state.expansion, state.budget, state.update, space, products,
-                      model.budget.ridge)  # fmt: skip
-    writer.write_points(state.expansion, space, trail, done)
-    return done
-
-
-@compiled
-def take_over_row(expansion, budget, dual, space, products, ridge):
-    """w, P, K^-1 and the coefficients after the only row of a tile."""
-    n, told, a = expansion.n_points[0], products.told, products.a
-    precision = space.precision[0]
-    covariance, coef, values = dual.covariance, expansion.coef, dual.values
-    for m in range(n):
-        line, part = covariance[m], precision * told[m]
-        for j in range(n):
-            line[j] -= part * told[j]
-    for k in range(values.shape[0]):
-        step = precision * space.error[0, k]
-        for m in range(n):
-            values[k, m] += step * told[m]
-            coef[k, 0, m] += step * products.inverse_told[m]
-    if space.counts[0] > 0:
-        delta = space.left[0, 0] + ridge
-        grow_inverse(budget.inverse, n + 1, n, a, delta)
-        for m in range(n):
-            covariance[n, m] = space.share[0, 0] * told[m]
-            covariance[m, n] = space.share[0, 0] * told[m]
-            budget.gram[n, m] = products.k[m]
-            budget.gram[m, n] = products.k[m]
-        covariance[n, n] = space.covariance[0, 0]
-        budget.gram[n, n] = space.k_xx[0]
-        for k in range(values.shape[0]):
-            rest = space.scores[0, k]
-            for m in range(n):
-                rest -= a[m] * values[k, m]
-            for m in range(n):
-                coef[k, 0, m] -= a[m] * rest / delta
-            values[k, n] = space.scores[0, k]
-            coef[k, 0, n] = rest / delta
-        n += 1
-        expansion.n_points[0] = n
-        budget.replaced[0] += 1
-    expansion.n_seen[0] += 1
-    dual.squared[0] += space.squared[0]
-    dual.counted[0] += 1.0
-    expansion.norm2[0] = 0.0
-    for m in range(n):
-        expansion.size2[m] = 0.0
-        for k in range(values.shape[0]):
-            expansion.size2[m] += coef[k, 0, m] * coef[k, 0, m]
-            expansion.norm2[0] += coef[k, 0, m] * values[k, m]
-    expansion.norm2[0] = max(expansion.norm2[0], 0.0)

@@ -1,5 +1,7 @@
 """Undoing a block that failed half way, at the cost of what the block changed."""
 
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,13 +19,17 @@ class Undo:
 
     A copy of the state is kept from block to block, and brought up to date when the next one
     begins: only the slots that were written since then are copied (`AllChanges`, which the loops
-    mark), and whatever is no array over slots, which is little and lies together.
+    mark), and whatever is no array over slots, which is little and lies together. Matrices beside
+    the points change only where everything is marked; to rows that wait, others are added.
     """
 
     def __init__(self) -> None:
         self._of: Any = None
         # a copy, what it is a copy of, and where the axes over slots are
         self._pairs: list[tuple[np.ndarray, np.ndarray, list[tuple[slice, ...]]]] = []
+        self._matrices: list[tuple[Any, Any]] = []
+        self._of_tile: list[tuple[np.ndarray, np.ndarray]] = []
+        self._n_open = 0
         self._n_slots = 0
         self.changes = new_changes(0)
         self.is_open = False
@@ -34,39 +40,48 @@ class Undo:
             self.changes = new_changes(n_slots)
         return self.changes
 
-    def begin(self, state: Any, declared: Any, n_slots: int) -> None:
-        """Be ready to go back to the state as it is now."""
+    def begin(self, state: Any, declared: Any, n_slots: int, n_open: int = 0) -> None:
+        """Be ready to go back to the state as it is now; `n_open` rows wait."""
         self.changes_for(n_slots)
         if self._of is not state or self.changes.everything[0]:
             self._save_all(state, declared)
         else:
             slots = self.changes.slots.nonzero()[0]
+            are_few = 2 * slots.size < n_slots
             for old, new, places in self._pairs:
-                if not places or old.size <= _FEW_NUMBERS:
+                if not places or old.size <= _FEW_NUMBERS or not are_few:
                     old[...] = new
                 elif slots.size:
                     for before in places:
                         place: Any = (*before, slots)
                         old[place] = new[place]
-        self._of, self._n_slots = state, n_slots
+            for old, new in self._of_tile:
+                old[self._n_open : n_open] = new[self._n_open : n_open]
+        self._of, self._n_slots, self._n_open = state, n_slots, n_open
         self.changes.slots[:] = False
         self.changes.everything[0] = False
         self.is_open = True
 
     def _save_all(self, state: Any, declared: Any) -> None:
         if self._of is state:
-            for old, new, _ in self._pairs:
+            for old, new, *_ in self._all():
                 old[...] = new
             return
         found: dict[int, tuple[Any, Any, list[tuple[slice, ...]]]] = {}
+        self._matrices, self._of_tile = [], []
         for (_, array), (_, field) in zip(arrays(state), fields(declared), strict=True):
             places = [(slice(None),) * i for i, axis in enumerate(field.axes) if axis == "points"]
             memory = array if places else memory_of(array)
             if field.beside_points:
-                places = []  # it changes as a whole
-            if id(memory) not in found:
+                self._matrices.append((memory.copy(), memory))
+            elif field.axes[:1] == ("tile",):
+                self._of_tile.append((memory.copy(), memory))
+            elif id(memory) not in found:
                 found[id(memory)] = memory.copy(), memory, places
         self._pairs = list(found.values())
+
+    def _all(self) -> Iterator[tuple[Any, ...]]:
+        return chain(self._pairs, self._matrices, self._of_tile)
 
     def commit(self) -> None:
         """The block is learned: there is no way back."""
@@ -75,7 +90,7 @@ class Undo:
     def roll_back(self) -> tuple[Any, int]:
         """The state, and the number of slots, as they were when the block began."""
         assert self._of is not None
-        for old, new, _ in self._pairs:
+        for old, new, *_ in self._all():
             new[...] = old
         self.is_open = False
         return self._of, self._n_slots

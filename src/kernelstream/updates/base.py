@@ -190,6 +190,13 @@ class Update(Part):
         """
         return Nothing()
 
+    def n_open(self, state: Any) -> int:
+        """How many lines of its arrays along "tile" are in use."""
+        return 0
+
+    def check_state(self, state: Any, n_points: int) -> None:
+        """Raise a ValueError if what a file says makes no sense for so many points."""
+
     def n_capped(self, state: Any) -> Any:
         """At how many rows a step was cut, of one model or of many; None where none ever is."""
         return None

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from kernelstream.compiled import helper
 from kernelstream.parts import (
     LARGEST_SQUARE,
@@ -17,7 +19,7 @@ from kernelstream.parts import (
 )
 from kernelstream.updates.base import Update
 
-__all__ = ["PERIOD", "Dual", "DualRule", "with_constant"]
+__all__ = ["PERIOD", "Dual", "DualRule", "OpenTile", "with_constant"]
 
 _LARGEST_STEP = 1e60
 
@@ -27,14 +29,52 @@ _LARGEST_STEP = 1e60
 PERIOD = 64
 
 
+class OpenTile(NamedTuple):
+    """Rows that came alone since P and K^-1 were brought up to date (`learner/open_tile.py`).
+
+    Lines are rows. The first points are those that P and K^-1 know; new points are the rows that
+    joined since then, numbered in their order.
+    """
+
+    n_rows: Any
+    n_joined: Any
+    joined: Any  # (tile,): which row each new point is
+    x: Any  # (tile, features): the row, as kernels see it
+    norm2: Any  # (tile,): its squared norm
+    a: Any  # (tile, points): its coordinates over the first points
+    told: Any  # (tile, points): the covariance of f at the row with f at the first points
+    earlier: Any  # (tile, tile): with f at each earlier row, when that one was learned
+    joint: Any  # (tile, tile): with f at each new point
+    column: Any  # (tile, tile): what each new point expresses of the row, beyond those before it
+    numbers: Any  # (tile, six numbers): precision, fresh, variance, delta, noise, settled
+    rest: Any  # (outputs, tile): f at each new point beyond what the points before it express
+
+
+def tile_fields(has_rows: bool) -> OpenTile:
+    """The declaration of `OpenTile`; without rows, where no row is learned alone."""
+    tile = "tile" if has_rows else "none"
+
+    def field(*axes: str) -> Field:
+        return Field(axes, 0.0, largest=LARGEST_SQUARE, later=True)
+
+    count = Field((), 0, int, below="tile", later=True)
+    return OpenTile(
+        n_rows=count, n_joined=count, joined=count._replace(axes=(tile,)),
+        x=field(tile, "features"), norm2=field(tile), a=field(tile, "points"),
+        told=field(tile, "points"), earlier=field(tile, "tile"), joint=field(tile, "tile"),
+        column=field(tile, "tile"), numbers=field(tile, "six"), rest=field("outputs", "tile"),
+    )  # fmt: skip
+
+
 class NewtonState(NamedTuple):
     """What Newton's direction remembers."""
 
     values: Any  # (outputs, points): f at the points, K beta
-    covariance: Any  # (points, points): (C A^T A + c K^-1)^-1
+    covariance: Any  # (points, points): (C A^T A + c K^-1)^-1, up to the open tile
     squared: Any  # the sum of squared errors, each over its variance, of the mean output
     counted: Any  # and of how many rows
     bar: Any  # what the cheapest point of a full dictionary costs
+    tile: Any  # `OpenTile`
 
 
 class GradientState(NamedTuple):
@@ -303,6 +343,16 @@ class Dual(Update):
     def tile_rows(self, n_seen: int) -> int | None:
         return PERIOD - n_seen % PERIOD if self.direction == "newton" else None
 
+    def n_open(self, state: Any) -> int:
+        return int(state.tile.n_rows[0]) if self.direction == "newton" else 0
+
+    def check_state(self, state: Any, n_points: int) -> None:
+        if self.direction == "newton":
+            tile, n = state.tile, int(state.tile.n_joined[0])
+            joined = tile.joined[:n]
+            if n > n_points or not (np.diff(joined, prepend=-1, append=tile.n_rows[0]) > 0).all():
+                raise ValueError(f"{n} points of {n_points} came with rows that are not there")
+
     def spare_slots(self, budget: Any) -> int:
         return PERIOD if self.direction == "newton" and not budget.keeps_all else 0
 
@@ -364,8 +414,9 @@ class Dual(Update):
         if self.direction == "newton":
             sums = Field((), 0.0, least=0.0, largest=LARGEST_SQUARE, later=True)
             return NewtonState(
-                values=lines, covariance=square, squared=sums, counted=sums, bar=sums
-            )
+                values=lines, covariance=square, squared=sums, counted=sums, bar=sums,
+                tile=tile_fields(compiles),
+            )  # fmt: skip
         return GradientState(
             values=lines, covariance=square, products=square, moments=lines,
             ones=Field(("points",), 0.0), star=lines._replace(later=True),

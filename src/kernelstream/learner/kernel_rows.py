@@ -1,0 +1,62 @@
+"""Kernel values of a row by itself, in compiled code, of kernels that are made of inner products."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernelstream.compiled import compiled, helper
+from kernelstream.learner.rows import largest_kernel
+
+if TYPE_CHECKING:
+    from kernelstream.learner.machine import Machine
+
+__all__ = ["has_kernel_rows", "largest_norm2", "norm2_of", "write_kernel_values"]
+
+
+def has_kernel_rows(machine: "Machine") -> bool:
+    """Whether compiled code can make the kernel values of a machine's points with a row."""
+    kernel = machine.kernel
+    return (
+        machine.store.points_in_memory() is not None
+        and kernel.from_products
+        and kernel.is_bounded_by_cache
+    )
+
+
+def largest_norm2(machine: "Machine") -> float:
+    """A squared norm up to which rows need no special care; beyond, the longer way decides."""
+    kernel, dtype = machine.kernel, machine.dtype
+    for exponent in range(30, -30, -1):
+        norm2 = np.array([10.0**exponent], dtype)
+        is_small = kernel.magnitude(norm2)[0] <= largest_kernel(dtype)
+        if is_small and not kernel.loses_digits(norm2, dtype):
+            return float(norm2[0])
+    return 0.0
+
+
+@partial(compiled, any_order=True)
+def _products(rows, n, x, out):
+    """Inner products of the first n rows with x."""
+    for i in range(n):
+        total = x[0] * rows[i, 0]
+        for j in range(1, x.shape[0]):
+            total += x[j] * rows[i, j]
+        out[i] = total
+
+
+@partial(compiled, any_order=True)
+def norm2_of(x):
+    """The squared norm of a row."""
+    total = x[0] * x[0]
+    for j in range(1, x.shape[0]):
+        total += x[j] * x[j]
+    return total
+
+
+@helper
+def write_kernel_values(kernel, rows, row_cache, n, x, norm2, out):
+    """Write k(row, x) for the first n rows; `row_cache` are their squared norms."""
+    _products(rows, n, x, out)
+    for i in range(n):
+        out[i] = kernel.of_products(out[i], row_cache[i], norm2)
