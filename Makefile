@@ -14,7 +14,7 @@ $(VENV)/.ready: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-demo: $(VENV)/.ready  ## SVMD against NORMA on a drifting digit stream: a table and a plot
+demo: $(VENV)/.ready  ## the committee, SVMD and NORMA on drifting digits: a table and a plot
 	$(BIN)/kernelstream demo
 
 # One process per core: matrix products on several threads would only get in each other's way.

@@ -1,4 +1,4 @@
-"""The demo: digits in the order of a decimal counter, learned by SVMD and by NORMA."""
+"""The demo: digits in the order of a decimal counter, for a committee, SVMD and NORMA."""
 
 import time
 from pathlib import Path
@@ -14,11 +14,12 @@ from rich.table import Table
 from sklearn.datasets import load_digits
 
 import kernelstream as ks
-from kernelstream.drawing import BLUE, GREY, ORANGE, in_percent, tidy
+from kernelstream.drawing import BLUE, GREY, ORANGE, PURPLE, in_percent, tidy
 
 __all__ = ["run"]
 
 _LEARNERS = {
+    "auto": ("AutoClassifier", PURPLE, "-"),
     "svmd": ("SVMD", BLUE, "-"),
     "svmd-single-step": ("SVMD single-step", ORANGE, "--"),
     "norma": ("NORMA", GREY, "-."),
@@ -27,7 +28,12 @@ _N_DIGITS, _N_PASSES = 2, 8
 
 
 def _model(name: str) -> Any:
-    """All three start with the same step size; NORMA's then follows its schedule."""
+    """The committee has nothing to tune; the others start with the same step size.
+
+    NORMA's then follows its schedule.
+    """
+    if name == "auto":
+        return ks.AutoClassifier()
     step_size = {"step_size": ks.step_sizes.SqrtDecay(0.1, tau=100)} if name == "norma" else {}
     return ks.make(name, "classifier", gamma=0.001, budget=256, **step_size)
 
@@ -40,7 +46,8 @@ def run(out: Path) -> None:
     console.print(
         f"{len(y):,} images of digits, in the order of a counter that runs {_N_PASSES} times from "
         "00 to 99:\nthe share of each label changes all the time. Every image is predicted, then "
-        "learned, once.\nAll three learners start with the step size 0.1.\n",
+        "learned, once.\nAutoClassifier has nothing to tune. SVMD and NORMA are given a width, and "
+        "start with the step size 0.1.\n",
         soft_wrap=True,
         highlight=False,
     )
@@ -59,16 +66,16 @@ def run(out: Path) -> None:
     console.print(
         "Next, try a stream of your own:\n\n"
         "    import kernelstream as ks\n\n"
-        "    model = ks.KernelClassifier()\n"
+        "    model = ks.AutoClassifier()\n"
         "    result = ks.prequential(model, X, y, progress=True)   # predict each row, learn it\n"
-        "    print(result.error_rate, model.step_size_, model.n_support_)\n"
+        "    print(result.error_rate, model.weights_)   # how much each member counts\n"
         "    model.save('model.ks')\n",
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip
 
 
 def _warm_up(X: np.ndarray, y: np.ndarray) -> None:
-    """Compile before the time is measured; the compiled code is cached on disk."""
+    """Compile before the time is measured; the compiled code is kept on disk."""
     for name in _LEARNERS:
         ks.prequential(_model(name), X[:300], y[:300])
 
@@ -79,10 +86,10 @@ def _table(results: dict[str, Any], seconds: dict[str, float]) -> Table:
     for column in ("error", "last 500", "final step", "support vectors", "seconds"):
         table.add_column(column, justify="right")
     for name, result in results.items():
+        own = [f"{result.step_sizes[-1]:.3f}", str(result.n_support[-1])]
         table.add_row(
             _LEARNERS[name][0], f"{result.error_rate:.1%}", f"{result.errors[-500:].mean():.1%}",
-            f"{result.step_sizes[-1]:.3f}",
-            str(result.n_support[-1]), f"{seconds[name]:.3f}",
+            *(["of members"] * 2 if name == "auto" else own), f"{seconds[name]:.3f}",
         )  # fmt: skip
     return table
 
@@ -95,10 +102,11 @@ def draw(results: dict[str, Any], path: Path) -> None:
         rows = np.arange(1, len(result.errors) + 1)
         label = f"{label}: {result.error_rate:.1%}"
         left.plot(rows, result.average_error, color=colour, ls=style, lw=1.8, label=label)
-        right.plot(rows, result.step_sizes, color=colour, ls=style, lw=1.4, label=label)
+        if name != "auto":  # its members have step sizes of their own
+            right.plot(rows, result.step_sizes, color=colour, ls=style, lw=1.4, label=label)
     left.set(xlabel="rows seen", ylabel="average error so far", yscale="log", xlim=(1, len(rows)))
     in_percent(left.yaxis)
-    left.set_yticks([0.05, 0.1, 0.2, 0.5, 1.0])
+    left.set_yticks([0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
     right.set(xlabel="rows seen", ylabel="step size", yscale="log", xlim=(1, len(rows)))
     left.legend(frameon=False)
     tidy(left, right)

@@ -323,7 +323,7 @@ class Machine(Learner):
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
         ends, start, trails = [*new_outputs, X.shape[0]], 0, []
         loop, tile_rows = LOOPS[self.parts.loop], tile_rows if readout == "last" else 1
-        with self._threads(X.shape[0], tile_rows):
+        with self._threads(X.shape[0], tile_rows, n_new=X.shape[0]):
             for piece, end in enumerate(ends):
                 if piece > 0:
                     self.add_outputs(1)
@@ -481,12 +481,13 @@ class Machine(Learner):
         rows = TILE_ROWS.get(self.parts.loop) or self.store.tile_rows(self.n_points)
         return max(32, min(rows, _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
 
-    def _threads(self, n_rows: int, most: int | None) -> Any:
+    def _threads(self, n_rows: int, most: int | None, n_new: int = 0) -> Any:
         """A context with as many threads of BLAS as products of so many rows, or `most`, are worth.
 
-        None: as many as a tile has.
+        None: as many as a tile has. `n_new` rows may become points meanwhile.
         """
-        n = self.n_points
+        n = self.n_points + n_new
+        n = n if self.limit is None else min(n, self.limit)
         n_rows = n_rows if n_rows <= 32 else min(n_rows, most or self._tile_rows())
         n_terms = max(self.n_features, self.n_outputs, n * self.parts.update.is_second_order)
         return threads_for(n_rows, n + n_rows, n_terms)
