@@ -34,6 +34,7 @@ __all__ = [
 _logger = logging.getLogger("kernelstream")
 
 _N_ROWS, _N_FEATURES = 130, 4  # enough for tiles, single rows, a metric and a full histogram
+_BLOCKS = slice(110), slice(110, 120), slice(120, _N_ROWS)  # copies for undoing begin with the third
 
 
 class Piece(NamedTuple):
@@ -75,7 +76,8 @@ def learn_some(piece: Piece, single_rows: bool = True) -> None:
     targets = () if model.task == "novelty" else (y,)
     known = {"classes": np.arange(piece.n_classes)} if piece.n_classes else {}
     rows = sparse.csr_matrix(X) if piece.is_sparse else X
-    model.partial_fit(rows, *targets, **known)
+    for block in _BLOCKS:
+        model.partial_fit(rows[block], *(target[block] for target in targets), **known)
     model.predict(rows)
     if single_rows and not piece.is_sparse:
         model.learn_one(X[-1], *(target[-1] for target in targets))
