@@ -34,7 +34,7 @@ __all__ = [
 _logger = logging.getLogger("kernelstream")
 
 _N_ROWS, _N_FEATURES = 130, 4  # enough for tiles, single rows, a metric and a full histogram
-_BLOCKS = slice(110), slice(110, 120), slice(120, _N_ROWS)  # copies for undoing begin with the third
+_BLOCKS = slice(110), slice(110, 120), slice(120, _N_ROWS)  # copies to undo begin with the third
 
 
 class Piece(NamedTuple):
