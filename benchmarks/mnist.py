@@ -26,7 +26,6 @@ LEARNERS = [
     ("svmd", DEGREE_9, LeastLoss(1024)),
     ("pa", DEGREE_9, LeastLoss(1024)),
     ("pa", RBF, Merge(1024)),
-    ("pa", RBF, Merge(256)),
 ]
 
 

@@ -6,7 +6,8 @@ import typer.main
 
 TITLE = """# The command line
 
-Written from the commands of this version. `kernelstream COMMAND --help` shows the same.
+This page is generated from the commands of this version.
+`kernelstream COMMAND --help` shows the same.
 """
 
 

@@ -46,7 +46,8 @@ def _summary(entry: Entry) -> str:
 
 def as_markdown() -> str:
     """The same as a page."""
-    lines = ["# The parts", "", "Written by `kernelstream parts --markdown` from the registry.", ""]
+    made_by = "This page is generated from the registry by `kernelstream parts --markdown`."
+    lines = ["# The parts", "", made_by, ""]
     for kind, (package, question) in _KINDS.items():
         lines += [f"## {kind.replace('_', ' ').capitalize()}: {question}", "",
                   f"In `{package.__name__}`.", "", "| class | name | what it is |",
