@@ -128,24 +128,30 @@ const figure = (x) => {
   const size = Math.abs(x);
   return size >= 1e5 || size < 1e-3 ? x.toExponential(1) : String(Number(x.toPrecision(3)));
 };
-const percent = (x) => (x == null ? "–" : `${(100 * x).toFixed(x < 0.1 ? 2 : 1)} %`);
+const percent = (x) => (x == null ? "–" : `${x === 0 ? 0 : (100 * x).toFixed(x < 0.1 ? 2 : 1)} %`);
 
 const ERRORS = {
   classification: ["Error", percent], regression: ["Mean squared error", figure],
   novelty: ["Alarms", percent],
 };
 
+let latest = null, drawnWidth = 0; // the state that is shown, and the width for which it was drawn
+
 function show(state) {
+  latest = state;
   const [word, shown] = ERRORS[state.task];
   document.title = `${state.name} – kernelstream`;
   const parts = [state.class, state.n_features == null ? null : `${count(state.n_features)} features`,
     state.n_classes == null ? null : `${count(state.n_classes)} classes`];
   byId("about").textContent = parts.filter(Boolean).join(" · ");
   byId("failure").hidden = state.failure == null;
-  byId("failure").textContent = state.failure == null ? "" : `Learning has stopped: ${state.failure}`;
-  const own = state.n_keys == null
-    ? [["Step size", figure(state.step_size)], ["Support vectors", count(state.n_support)]]
-    : [["Keys", count(state.n_keys)], ["Rows without target", count(state.n_without_target)]];
+  byId("failure").textContent = state.failure == null ? ""
+    : `Learning has stopped: ${state.failure}. Restart the service: it goes on with all rows that were accepted.`;
+  const own = [
+    ["Step size", state.step_size, figure], ["Support vectors", state.n_support, count],
+    ["Members", state.weights && Object.keys(state.weights).length, count], ["Keys", state.n_keys, count],
+    ["Rows without target", state.n_without_target || null, count],
+  ].filter(([, value]) => value != null).map(([name, value, format]) => [name, format(value)]);
   figures(byId("figures"), [
     ["Rows learned", count(state.n_learned)],
     ["Rows per second", figure(state.rows_per_second)],
@@ -157,7 +163,7 @@ function show(state) {
   ]);
   byId("keys-section").hidden = state.n_keys == null;
   if (state.n_keys != null) keys();
-  charts(state, word, shown);
+  charts(state);
   byId("empty").hidden = state.history.length > 0;
   byId("events").textContent = state.events.length === 0 ? "None so far."
     : `${count(state.n_events)} so far; the last at row ${state.events.slice(-8).map(count).join(", ")}.`;
@@ -273,8 +279,8 @@ function badRows(rows) {
 
 // --- charts -------------------------------------------------------------------------------------
 
-function charts(state, word, shown) {
-  const points = state.history;
+function charts(state) {
+  const [word, shown] = ERRORS[state.task], points = state.history;
   const series = (name, label) => ({ label, values: points.map((point) => point[name]) });
   const members = Object.keys(state.weights || {});
   const wanted = [
@@ -289,11 +295,10 @@ function charts(state, word, shown) {
   ].filter((chart) => points.length && chart.lines.some((line) => line.values.some(Number.isFinite)));
   const rows = points.map((point) => point.row);
   const place = byId("charts");
+  drawnWidth = place.clientWidth;
   while (place.children.length > wanted.length) place.lastChild.remove();
-  wanted.forEach((chart, i) => {
-    if (!place.children[i]) place.append(document.createElement("figure"));
-    draw(place.children[i], chart, rows, state.events);
-  });
+  while (place.children.length < wanted.length) place.append(document.createElement("figure"));
+  wanted.forEach((chart, i) => draw(place.children[i], chart, rows, state.events)); // as wide as they are now
 }
 
 function element(name, attributes, ...children) {
@@ -367,6 +372,7 @@ function draw(place, { title, format, zero, lines }, rows, changes) {
   place.replaceChildren(caption, picture);
 }
 
+new ResizeObserver(() => { if (latest && byId("charts").clientWidth !== drawnWidth) charts(latest); }).observe(byId("charts"));
 byId("model").addEventListener("change", (event) => {
   chosen = event.target.value;
   watched = null;
