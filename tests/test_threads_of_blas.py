@@ -105,14 +105,30 @@ def test_others_help_and_blas_has_one_thread_meanwhile(libraries):
 
 
 def test_as_many_share_work_as_blas_has(libraries):
-    everybody = threading.Barrier(4)
-    each(lambda item: everybody.wait(10), range(4))
-    with one_thread:  # of which helpers are none
-        each(lambda item: everybody.wait(10), range(4))
+    both = threading.Barrier(2)
+    each(lambda item: both.wait(10), range(2))
+    with one_thread:  # of BLAS, whose place others take
+        each(lambda item: both.wait(10), range(2))
     for library in libraries:
         library.n = 1
     alone = each(lambda item: threading.get_ident(), range(4))
     assert set(alone) == {threading.get_ident()}
+
+
+def test_repeatable_work_waits_for_nobody():
+    me, begun, go_on = threading.get_ident(), threading.Event(), threading.Event()
+
+    def work(item):
+        if threading.get_ident() == me:
+            begun.wait(10)
+        else:
+            begun.set()
+            go_on.wait(10)  # as if it had lost its core
+        return -item
+
+    assert each(work, range(5), 2, repeatable=True) == [0, -1, -2, -3, -4]
+    assert not go_on.is_set()
+    go_on.set()
 
 
 def test_shared_work_is_not_shared_again():

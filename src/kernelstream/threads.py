@@ -15,7 +15,9 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["between_steps", "each", "no_other_thread", "one_thread", "pausing", "threads_for"]
+__all__ = [
+    "between_steps", "each", "n_cores", "no_other_thread", "one_thread", "pausing", "threads_for",
+]  # fmt: skip
 
 # Multiplications, up to which BLAS takes one thread anyway: for matrices, and for a vector
 _SHARED, _SHARED_VECTOR = 2**18, 9216
@@ -119,17 +121,20 @@ def between_steps() -> None:
 # --- work that is shared --------------------------------------------------------------------------
 
 
+def n_cores() -> int:
+    """How many threads there is room for."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class _Helpers:
     """Threads that are kept, since to start one takes longer than a small piece of work."""
-
-    _MOST = 256
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
         """Begin anew, in a process that was forked: threads stay behind."""
-        self._pool = ThreadPoolExecutor(self._MOST, "kernelstream", self._count)
+        self._pool = ThreadPoolExecutor(max(1, n_cores() - 1), "kernelstream", self._count)
         self.n_alive = 0
 
     def asked(self, work: Callable[[], None], n: int) -> list[Future[None]]:
@@ -162,13 +167,18 @@ def no_other_thread() -> bool:
 
 
 def each(
-    work: Callable[[Any], Any], items: Sequence[Any], n_threads: int | None = None
-) -> list[Any]:
+    work: Callable[[Any], Any], items: Sequence[Any], n_threads: int | None = None,
+    repeatable: bool = False,
+) -> list[Any]:  # fmt: skip
     """What `work` gives for every item, in their order.
 
-    The calling thread takes one item after the other, and so do up to ``n_threads - 1`` others
-    (None: as many as BLAS has, which has only one meanwhile). Those that find no time, on a busy
-    machine, are not waited for. Work that is part of such work is not shared again.
+    The calling thread takes one item after the other, and so do up to ``n_threads - 1`` others, if
+    there are as many cores (None: as many as BLAS has, which has only one meanwhile). Those that
+    find no time, on a busy machine, are not waited for. Work that is part of such work is not
+    shared again.
+
+    `repeatable` work changes nothing, and may be done twice. Then nobody is waited for at all: what
+    another has begun and not finished, since it lost its core, say, is done once more.
 
     Examples
     --------
@@ -179,7 +189,7 @@ def each(
     n_threads = 1 if _sharing.is_on or len(items) < 2 else n_threads or one_thread.n_without()
     if n_threads == 1:
         return [work(item) for item in items]
-    results: list[Any] = [None] * len(items)
+    done: dict[int, Any] = {}
     left = deque(range(len(items)))
 
     def take() -> None:
@@ -189,7 +199,7 @@ def each(
             except IndexError:  # another was faster
                 return
             try:
-                results[i] = work(items[i])
+                done[i] = work(items[i])
             except BaseException:
                 left.clear()
                 raise
@@ -199,11 +209,14 @@ def each(
         _sharing.is_on = True
         try:
             take()
+            for i in range(len(items)) if repeatable else ():
+                if i not in done:
+                    done[i] = work(items[i])
         finally:
             _sharing.is_on = False
             left.clear()  # where this thread was interrupted
             running = [future for future in asked if not future.cancel()]
-            wait(running)
-    for future in running:
+            wait([] if repeatable else running)
+    for future in running if not repeatable else ():
         future.result()
-    return results
+    return [done[i] for i in range(len(items))]

@@ -25,6 +25,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream.compiled import kept, no_message_while_compiling
+from kernelstream.threads import n_cores
 
 __all__ = [
     "Piece", "another_python", "compile_once", "compile_side_by_side", "learn_some",
@@ -183,13 +184,6 @@ def mark_as_compiled(whole: Piece) -> None:
 
 def _mark_of(whole: Piece) -> Path | None:
     return kept(f"committees/{whole.name}")
-
-
-def n_cores() -> int:
-    """How many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def may_start_processes() -> bool:

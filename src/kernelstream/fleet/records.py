@@ -6,7 +6,6 @@ are the state of the next, and THE loop (`learner.learn`) learns its rows in pla
 no part by name, and whatever the loop can do, a fleet can.
 """
 
-import os
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -25,7 +24,7 @@ from kernelstream.learner.state import State, arrays, check_values, mapped
 from kernelstream.learner.views import moved
 from kernelstream.parts import rule
 from kernelstream.stores import NOTHING_PENDING, write_row
-from kernelstream.threads import each
+from kernelstream.threads import each, n_cores
 
 __all__ = ["Layout", "Models", "RowsBefore", "learn", "n_cores", "scores"]
 
@@ -457,8 +456,3 @@ def _in_threads(
             spaces.append(space)
 
     each(work_on, [slice(*pair) for pair in pairwise(cuts)], n_threads)
-
-
-def n_cores() -> int:
-    """How many threads there is room for."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

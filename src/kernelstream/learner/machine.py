@@ -634,18 +634,20 @@ class Machine(Learner):
         -------
         ndarray of shape (rows, outputs)
         """
-        result = np.empty((X.shape[0], self.n_outputs))
         X = self.store.taken(scaled(self, X))
         x, read = self.store.row_cache_of(X), READOUTS[readout]
         refuse_large(self.kernel, self.dtype, X, x)
         expansion, b = self.state.expansion, self.state.intercept.b
 
-        def score(rows: slice) -> None:
-            result[rows] = read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
+        def scores_from(start: int) -> np.ndarray:
+            rows = slice(start, start + _PREDICT_ROWS)
+            return read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
 
-        starts = range(0, X.shape[0], _PREDICT_ROWS)
+        result = np.empty((X.shape[0], self.n_outputs))
         with self._threads(X.shape[0], _PREDICT_ROWS):
-            each(score, [slice(start, start + _PREDICT_ROWS) for start in starts])
+            starts = range(0, X.shape[0], _PREDICT_ROWS)
+            for start, said in zip(starts, each(scores_from, starts, repeatable=True), strict=True):
+                result[start : start + _PREDICT_ROWS] = said
         return unscaled_scores(self, result)
 
     def variances(self, X: Any) -> np.ndarray:
