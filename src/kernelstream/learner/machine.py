@@ -535,14 +535,22 @@ class Machine(Learner):
     def kernel_rule(self) -> tuple[Any, float]:
         """The kernel in compiled code, and the squared norm up to which rows may be given to it.
 
-        Zero: none may, or kernel values are not made of inner products.
+        Zero: none may, or compiled code cannot make the kernel values of points and rows.
         """
         if "kernel" not in self.scratch:
             found = None, 0.0
             if has_kernel_rows(self):
-                found = self.kernel.to_rule(self.dtype), largest_norm2(self)
+                found = self.kernel.to_rule(self.dtype), self._largest_norm2()
             self.scratch["kernel"] = found
         return self.scratch["kernel"]
+
+    def _largest_norm2(self) -> float:
+        """A squared norm up to which rows need no other check; zero: there is none."""
+        if "largest" not in self.scratch:
+            kernel, is_here = self.kernel, not self.is_sparse and self.parts.device is None
+            is_known = is_here and kernel.from_products and kernel.is_bounded_by_cache
+            self.scratch["largest"] = largest_norm2(self) if is_known else 0.0
+        return self.scratch["largest"]
 
     def changes(self) -> AllChanges:
         """Where the loops mark what they write."""
@@ -679,7 +687,7 @@ class Machine(Learner):
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""
         path, X = self._row_path(), scaled(self, X)
-        scores = None if path is None else path.scores(X)
+        scores = None if path is None else path.scores(self, X)
         if scores is None:
             basis = self.store.basis(self.n_points, X, self.checked_row(X))
             scores = scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
@@ -692,7 +700,7 @@ class Machine(Learner):
 
     def checked_row(self, X: Any) -> np.ndarray:
         """The row cache of one row, checked without the cost of checking a block."""
-        largest = self.kernel_rule()[1]
+        largest = self._largest_norm2()
         if largest > 0.0:
             norm2 = np.dot(X[0], X[0])
             if norm2 <= largest:  # NaN is not
