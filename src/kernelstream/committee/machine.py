@@ -8,6 +8,7 @@ import numpy as np
 
 from kernelstream.committee.mixing import Mixing
 from kernelstream.learner.gate import Gate
+from kernelstream.learner.kernel_rows import norm2_of
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.protocol import Learner
@@ -175,7 +176,7 @@ class CommitteeMachine(Learner):
         take longer than the row. So all can go back to where they were up to 256 rows ago, and if one fails they
         learn the rows since then again, which gives the same numbers to the last bit.
         """
-        if not np.dot(X[0], X[0]) <= _LARGEST_NORM2 or extreme_target(y) is not None:
+        if not norm2_of(X[0]) <= _LARGEST_NORM2 or extreme_target(y) is not None:
             return False
         rows = self._single
         if rows is None or len(rows) == _ROWS_AGAIN:

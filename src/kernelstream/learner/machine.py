@@ -16,7 +16,7 @@ from kernelstream.expansion import AllChanges, scoring
 from kernelstream.kernels import Kernel
 from kernelstream.learner import second_order
 from kernelstream.learner.gate import Gate
-from kernelstream.learner.kernel_rows import has_kernel_rows, largest_norm2
+from kernelstream.learner.kernel_rows import has_kernel_rows, largest_norm2, norm2_of
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
 from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS, TILE_ROWS
 from kernelstream.learner.plan import (
@@ -572,7 +572,7 @@ class Machine(Learner):
     def begin(self) -> None:
         """Be ready to undo whatever is learned from now on."""
         if self._undo is not None:
-            self._undo.begin(self.state, self.declared, self.n_slots, self._n_open())
+            self._undo.begin(self.state, self.declared, self.n_slots, self._waiting()[0])
             self.store.begin()
 
     def commit(self) -> None:
@@ -702,9 +702,9 @@ class Machine(Learner):
         """The row cache of one row, checked without the cost of checking a block."""
         largest = self._largest_norm2()
         if largest > 0.0:
-            norm2 = np.dot(X[0], X[0])
+            norm2 = norm2_of(X[0])
             if norm2 <= largest:  # NaN is not
-                return np.array([norm2])
+                return np.array([norm2], self.dtype)
         x = self.store.row_cache_of(X)
         if not self.kernel.magnitude(x)[0] <= largest_kernel(self.dtype):
             refuse_large(self.kernel, self.dtype, X, x)
@@ -804,15 +804,17 @@ class Machine(Learner):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All that the machine knows, as arrays by name; of slots, those that have been taken."""
         n = self.n_points
-        arrays, taken = self.store.to_arrays(n), {"points": n, "tile": self._n_open()}
+        arrays, (n_rows, n_new) = self.store.to_arrays(n), self._waiting()
         walk = zip(state_arrays(self.state), state_fields(self.declared), strict=True)
         for (name, array), (_, field) in walk:
+            n_known = n - n_new if field.beside_points else n
+            taken = {"points": n_known, "tile": n_rows}
             arrays[name] = np.asarray(array[_taken(field, array.shape, taken)])
         return arrays
 
-    def _n_open(self) -> int:
-        """How many rows wait until matrices over the points are brought up to date."""
-        return int(self.parts.update.n_open(self.state.update))
+    def _waiting(self) -> tuple[int, int]:
+        """How many rows, and points, wait until matrices over the points are brought up to date."""
+        return self.parts.update.n_waiting(self.state.update)
 
     def fill(self, arrays: dict[str, np.ndarray], computes_gram: bool = False) -> None:
         """Take over what `to_arrays` gave, checked; arrays that older files lack stay as they are.

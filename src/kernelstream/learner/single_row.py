@@ -339,8 +339,10 @@ class _Statistics:
         """Scores of the row that was taken last, in the units that its target had."""
         if not self._scales_targets:
             return scores
-        zero, unit, least, most = self._units[:, 0]
-        return np.clip(zero + unit * scores, least, most)
+        zero, unit, least, most = self._units[:, 0].tolist()
+        for k, score in enumerate(scores.tolist()):  # of few outputs, NumPy would take longer
+            scores[k] = min(max(zero + unit * score, least), most)
+        return scores
 
     def take(self, X: np.ndarray, y: float, X_out: np.ndarray, y_out: np.ndarray) -> bool:
         """Write a row and its target, scaled, and let both count; whether the row can be scaled."""
