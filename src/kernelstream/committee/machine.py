@@ -7,6 +7,7 @@ import numpy as np
 
 from kernelstream.committee.mixing import Mixing
 from kernelstream.learner.gate import Gate
+from kernelstream.learner.kernel_rows import norm2_of
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.protocol import Learner
@@ -18,7 +19,8 @@ from kernelstream.threads import each
 __all__ = ["CommitteeMachine"]
 
 _ROWS = 4096  # at a time: the scores of all members are kept for so many
-_ROWS_AGAIN = 64  # that came one by one, at most, and are learned again if one of them fails
+_ROWS_AGAIN = 256  # that came one by one, at most, and are learned again if one of them fails
+_ONCE = np.ones(1)  # the weight of a row
 _LARGEST_NORM2 = 1e60  # of a row that members learn one after the other
 
 
@@ -155,7 +157,7 @@ class CommitteeMachine(Learner):
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row."""
         said = [member.learn_row(X, y)[None] for member in self.members]
-        self.mixing.learn(self.mixing_state, self._stacked(said), np.array([y]), np.ones(1))
+        self.mixing.learn(self.mixing_state, self._stacked(said), np.array([y]), _ONCE)
 
     def learns_in_one_call(self) -> bool:
         """Whether `learn_at_once` may be asked, which undoes itself."""
@@ -165,10 +167,10 @@ class CommitteeMachine(Learner):
         """Learn a block of one row, all or nothing; False: it takes `begin` and more.
 
         Several machines change one after the other. To be ready for an error at every row would
-        take longer than the row. So all are as they were up to 64 rows ago, and if one fails they
+        take longer than the row. So all can go back to where they were up to 256 rows ago, and if one fails they
         learn the rows since then again, which gives the same numbers to the last bit.
         """
-        if not np.dot(X[0], X[0]) <= _LARGEST_NORM2 or extreme_target(y) is not None:
+        if not norm2_of(X[0]) <= _LARGEST_NORM2 or extreme_target(y) is not None:
             return False
         rows = self._single
         if rows is None or len(rows) == _ROWS_AGAIN:

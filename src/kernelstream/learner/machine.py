@@ -16,7 +16,7 @@ from kernelstream.expansion import AllChanges, scoring
 from kernelstream.kernels import Kernel
 from kernelstream.learner import second_order
 from kernelstream.learner.gate import Gate
-from kernelstream.learner.kernel_rows import has_kernel_rows, largest_norm2
+from kernelstream.learner.kernel_rows import has_kernel_rows, largest_norm2, norm2_of
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
 from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS, TILE_ROWS
 from kernelstream.learner.plan import (
@@ -537,14 +537,22 @@ class Machine(Learner):
     def kernel_rule(self) -> tuple[Any, float]:
         """The kernel in compiled code, and the squared norm up to which rows may be given to it.
 
-        Zero: none may, or kernel values are not made of inner products.
+        Zero: none may, or compiled code cannot make the kernel values of points and rows.
         """
         if "kernel" not in self.scratch:
             found = None, 0.0
             if has_kernel_rows(self):
-                found = self.kernel.to_rule(self.dtype), largest_norm2(self)
+                found = self.kernel.to_rule(self.dtype), self._largest_norm2()
             self.scratch["kernel"] = found
         return self.scratch["kernel"]
+
+    def _largest_norm2(self) -> float:
+        """A squared norm up to which rows need no other check; zero: there is none."""
+        if "largest" not in self.scratch:
+            kernel, is_here = self.kernel, not self.is_sparse and self.parts.device is None
+            is_known = is_here and kernel.from_products and kernel.is_bounded_by_cache
+            self.scratch["largest"] = largest_norm2(self) if is_known else 0.0
+        return self.scratch["largest"]
 
     def changes(self) -> AllChanges:
         """Where the loops mark what they write."""
@@ -566,7 +574,7 @@ class Machine(Learner):
     def begin(self) -> None:
         """Be ready to undo whatever is learned from now on."""
         if self._undo is not None:
-            self._undo.begin(self.state, self.declared, self.n_slots, self._n_open())
+            self._undo.begin(self.state, self.declared, self.n_slots, self._waiting()[0])
             self.store.begin()
 
     def commit(self) -> None:
@@ -686,7 +694,7 @@ class Machine(Learner):
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""
         path, X = self._row_path(), scaled(self, X)
-        scores = None if path is None else path.scores(X)
+        scores = None if path is None else path.scores(self, X)
         if scores is None:
             basis = self.store.basis(self.n_points, X, self.checked_row(X))
             scores = scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
@@ -699,11 +707,11 @@ class Machine(Learner):
 
     def checked_row(self, X: Any) -> np.ndarray:
         """The row cache of one row, checked without the cost of checking a block."""
-        largest = self.kernel_rule()[1]
+        largest = self._largest_norm2()
         if largest > 0.0:
-            norm2 = np.dot(X[0], X[0])
+            norm2 = norm2_of(X[0])
             if norm2 <= largest:  # NaN is not
-                return np.array([norm2])
+                return np.array([norm2], self.dtype)
         x = self.store.row_cache_of(X)
         if not self.kernel.magnitude(x)[0] <= largest_kernel(self.dtype):
             refuse_large(self.kernel, self.dtype, X, x)
@@ -803,15 +811,17 @@ class Machine(Learner):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All that the machine knows, as arrays by name; of slots, those that have been taken."""
         n = self.n_points
-        arrays, taken = self.store.to_arrays(n), {"points": n, "tile": self._n_open()}
+        arrays, (n_rows, n_new) = self.store.to_arrays(n), self._waiting()
         walk = zip(state_arrays(self.state), state_fields(self.declared), strict=True)
         for (name, array), (_, field) in walk:
+            n_known = n - n_new if field.beside_points else n
+            taken = {"points": n_known, "tile": n_rows}
             arrays[name] = np.asarray(array[_taken(field, array.shape, taken)])
         return arrays
 
-    def _n_open(self) -> int:
-        """How many rows wait until matrices over the points are brought up to date."""
-        return int(self.parts.update.n_open(self.state.update))
+    def _waiting(self) -> tuple[int, int]:
+        """How many rows, and points, wait until matrices over the points are brought up to date."""
+        return self.parts.update.n_waiting(self.state.update)
 
     def fill(self, arrays: dict[str, np.ndarray], computes_gram: bool = False) -> None:
         """Take over what `to_arrays` gave, checked; arrays that older files lack stay as they are.

@@ -283,6 +283,7 @@ def take_in_alone(expansion, dual, inverse, terms, own, n_first, work):
         told[m] = work.told[m]
     for j in range(i):
         subtract(told, gain[j], tile.told[j], n_first)
+    clear_rest(tile, i, n_first, n_old)
     numbers, own_gain = tile.numbers[i], terms.fresh + terms.precision * own
     numbers[PRECISION], numbers[FRESH], numbers[VARIANCE] = (
         terms.precision, terms.fresh, terms.variance,
@@ -313,6 +314,19 @@ def take_in_alone(expansion, dual, inverse, terms, own, n_first, work):
     expansion.n_points[0] = n_first + n_new
     expansion.n_seen[0] += 1
     dual.counted[0] += 1.0
+
+
+@compiled
+def clear_rest(tile, i, n_first, n_old):
+    """Nothing is left in line i of what other tiles have written, so that equal models are equal."""
+    for m in range(n_first, tile.a.shape[1]):
+        tile.a[i, m] = 0.0
+        tile.told[i, m] = 0.0
+    for q in range(n_old, PERIOD):
+        tile.column[i, q] = 0.0
+        tile.joint[i, q] = 0.0
+    for m in range(i, PERIOD):
+        tile.earlier[i, m] = 0.0
 
 
 @partial(compiled, any_order=True)

@@ -92,9 +92,13 @@ def unscaled_scores(machine: "Machine", scores: np.ndarray) -> np.ndarray:
     if machine.parts.target_scaling.is_scaled:
         rule, state = machine.target_scaling, machine.state.target_scaling
         zero, unit = rule.unit_of(state)
+        least, most = rule.bounds_of(state)
+        if scores.shape == (1,):  # for which NumPy would take longer
+            scores[0] = min(max(zero + unit * scores.item(), least), most)
+            return scores
         scores *= unit
         scores += zero
-        np.clip(scores, *rule.bounds_of(state), out=scores)
+        np.clip(scores, least, most, out=scores)
     return scores
 
 

@@ -264,6 +264,8 @@ def close(machine: "Machine") -> None:
         left = (lower * numbers[joined, DELTA]) @ lower.T
         _grow_inverse(machine, tile.a[joined, :n], left - machine.model.budget.ridge * np.eye(m))
     tile.n_rows[0] = tile.n_joined[0] = 0
+    tile.joined[:] = 0
+    tile.rest[:] = 0.0
 
 
 def _fill_gram(machine: "Machine", n_known: int) -> None:
@@ -281,7 +283,7 @@ def _fill_gram(machine: "Machine", n_known: int) -> None:
 
 def closed(machine: "Machine") -> "Machine":
     """A machine of which no row waits: the same one, or a copy."""
-    if machine.parts.update.n_open(machine.state.update):
+    if machine.parts.update.n_waiting(machine.state.update)[0]:
         machine = machine.copy()
         close(machine)
     return machine

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
 
 from kernelstream.compiled import compiled, entry_point
 from kernelstream.expansion import Tile
@@ -22,9 +23,15 @@ from kernelstream.learner.learn import learn_tile, new_trail
 from kernelstream.learner.least_squares import learn_least_squares, new_least_squares_work
 from kernelstream.learner.open_tile import LEARNED, learn_alone, new_alone_work
 from kernelstream.learner.renewal import rows_until_due
-from kernelstream.learner.rows import LARGEST_TARGET
+from kernelstream.learner.rows import LARGEST_TARGET, TOO_LARGE_A_STEP, BadRow
 from kernelstream.learner.state import arrays, memory_of
-from kernelstream.learner.vector import DenseRows, VectorTile, learn_vector, new_vector_work
+from kernelstream.learner.vector import (
+    SparseRows,
+    VectorTile,
+    learn_vector,
+    new_vector_work,
+    rows_of,
+)
 from kernelstream.scalings import count_and_scale, count_and_scale_targets
 from kernelstream.stores import NOTHING_PENDING
 from kernelstream.updates.dual import PERIOD
@@ -37,15 +44,20 @@ __all__ = ["RowPath", "has_row_path", "new_row_path"]
 
 def has_row_path(machine: "Machine") -> bool:
     """Whether rows of a machine can be learned and scored so."""
-    loop = machine.parts.loop
-    if loop in _OVER_WEIGHTS:
-        return not machine.is_sparse and machine.parts.kernel.feature_store == "fixed"
-    return loop in _OVER_POINTS and has_kernel_rows(machine)
+    if machine.parts.budget.is_folded:
+        return not machine.is_sparse and _name_of(machine) in _PATHS
+    return _name_of(machine) in _PATHS and has_kernel_rows(machine)
 
 
 def new_row_path(machine: "Machine") -> "RowPath":
     """The path of a machine that has one."""
-    return {**_OVER_POINTS, **_OVER_WEIGHTS}[machine.parts.loop](machine)
+    return _PATHS[_name_of(machine)](machine)
+
+
+def _name_of(machine: "Machine") -> tuple[str, str]:
+    """Which loop learns, and what makes explicit features, if anything does."""
+    parts = machine.parts
+    return parts.loop, parts.kernel.feature_store if parts.budget.is_folded else "points"
 
 
 class RowPath:
@@ -99,9 +111,9 @@ class RowPath:
             self._learn = entry_point(function, *arguments)
         return self._learn(*arguments)
 
-    def scores(self, X: np.ndarray) -> np.ndarray | None:
+    def scores(self, machine: "Machine", X: np.ndarray) -> np.ndarray | None:
         """The scores of a scaled row; None: take the longer way. Threads may come at once."""
-        return None
+        raise NotImplementedError
 
 
 # --- over points ---------------------------------------------------------------------------------
@@ -165,7 +177,7 @@ class PointRow(RowPath):
             self._writer, self._journal = self.store.writer(self.X, self.x, None), journal
         return self._writer
 
-    def scores(self, X: np.ndarray) -> np.ndarray | None:
+    def scores(self, machine: "Machine", X: np.ndarray) -> np.ndarray | None:
         column, out = self._room_for_scores()
         return out.reshape(-1) if self._score(*self._scored(X, column, out)) else None
 
@@ -219,6 +231,7 @@ class WeightRow(RowPath):
         self.work = self._new_work(machine)
         self._phi: Any = None
         self._tile: Any = None
+        self._score: Any = None
 
     def _new_work(self, machine: "Machine") -> Any:
         return new_vector_work(machine.n_outputs)
@@ -231,10 +244,25 @@ class WeightRow(RowPath):
         phi = self._features(machine)
         if phi is not self._phi:  # which is the row itself, where the kernel is linear
             self._phi = phi
-            self._tile = VectorTile(DenseRows(phi), self.y, self.weight, self.changes)
+            self._tile = VectorTile(rows_of(phi), self.y, self.weight, self.changes)
+        return self._learn_tile()
+
+    def _learn_tile(self) -> bool:
         return bool(
             self._call(learn_vector, self.model, self.state, self._tile, self.trail, self.work)
         )
+
+    def scores(self, machine: "Machine", X: np.ndarray) -> np.ndarray | None:
+        phi = self.store.basis(self.n_points[0], X, machine.checked_row(X)).T
+        return None if sparse.issparse(phi) else self._scores_of(_score_features, phi[0])
+
+    def _scores_of(self, function: Any, features: np.ndarray, *numbers: float) -> np.ndarray:
+        out = np.empty(self.trail.scores.shape[1])
+        given = self.state.expansion, self.state.intercept.b, features, *numbers, out
+        if self._score is None:
+            self._score = entry_point(function, *given)
+        self._score(*given)
+        return out
 
 
 class LeastSquaresRow(WeightRow):
@@ -252,8 +280,34 @@ class LeastSquaresRow(WeightRow):
         )  # fmt: skip
 
 
-_OVER_POINTS: dict[str, Any] = {"expansion": PointRow, "second_order": SecondOrderRow}
-_OVER_WEIGHTS: dict[str, Any] = {"vector": WeightRow, "rls": LeastSquaresRow}
+class ForestRow(WeightRow):
+    """Rows whose features are nodes of trees, which learn first, so that it has to be undone."""
+
+    def is_whole(self, machine: "Machine") -> bool:
+        return machine.undoes and super().is_whole(machine)
+
+    def _learn_taken(self, machine: "Machine") -> bool:
+        machine.checked_row(self.X)
+        if self._tile is None:
+            rows = SparseRows(*self.store.row_entries())
+            self._tile = VectorTile(rows, self.y, self.weight, self.changes)
+        self.store.learn_row(self.X, self.y, self.weight)
+        self.n_points[0] = self.store.n_nodes
+        if not self._learn_tile():
+            raise BadRow(0, TOO_LARGE_A_STEP)
+        return True
+
+    def scores(self, machine: "Machine", X: np.ndarray) -> np.ndarray | None:
+        machine.checked_row(X)
+        size = float(self.store.row_entries()[0][0])
+        return self._scores_of(_score_nodes, self.store.nodes_of_row(X), size)
+
+
+_PATHS: dict[tuple[str, str], Any] = {
+    ("expansion", "points"): PointRow, ("second_order", "points"): SecondOrderRow,
+    ("vector", "fixed"): WeightRow, ("rls", "fixed"): LeastSquaresRow,
+    ("vector", "forest"): ForestRow,
+}  # fmt: skip
 
 
 class _Statistics:
@@ -289,8 +343,10 @@ class _Statistics:
         """Scores of the row that was taken last, in the units that its target had."""
         if not self._scales_targets:
             return scores
-        zero, unit, least, most = self._units[:, 0]
-        return np.clip(zero + unit * scores, least, most)
+        zero, unit, least, most = self._units[:, 0].tolist()
+        for k, score in enumerate(scores.tolist()):  # of few outputs, NumPy would take longer
+            scores[k] = min(max(zero + unit * score, least), most)
+        return scores
 
     def take(self, X: np.ndarray, y: float, X_out: np.ndarray, y_out: np.ndarray) -> bool:
         """Write a row and its target, scaled, and let both count; whether the row can be scaled."""
@@ -344,3 +400,23 @@ def _score_row(kernel, rows, row_cache, expansion, b, X, largest, column, out):
     for k in range(b.shape[0]):
         out[k, 0, 0] = b[k] + expansion.scale[0] * out[k, 0, 0]
     return True
+
+
+@partial(compiled, any_order=True)
+def _score_features(expansion, b, phi, out):
+    """The scores of a row by its explicit features."""
+    for k in range(b.shape[0]):
+        total = 0.0
+        for j in range(phi.shape[0]):
+            total += expansion.coef[k, 0, j] * phi[j]
+        out[k] = b[k] + expansion.scale[0] * total
+
+
+@partial(compiled, any_order=True)
+def _score_nodes(expansion, b, nodes, size, out):
+    """The scores of a row whose features are nodes, all of the same size."""
+    for k in range(b.shape[0]):
+        total = 0.0
+        for j in range(nodes.shape[0]):
+            total += expansion.coef[k, 0, nodes[j]]
+        out[k] = b[k] + expansion.scale[0] * size * total

@@ -74,7 +74,7 @@ class Undo:
             memory = array if places else memory_of(array)
             if field.beside_points:
                 self._matrices.append((memory.copy(), memory))
-            elif field.axes[:1] == ("tile",):
+            elif field.axes[:1] == ("tile",) and len(field.axes) > 1:  # a line for every row
                 self._of_tile.append((memory.copy(), memory))
             elif id(memory) not in found:
                 found[id(memory)] = memory.copy(), memory, places

@@ -60,7 +60,8 @@ class ForestStore(FoldedStore):
         self.changes: Changes = new_changes(n_slots, n_columns)
         self._saved: Trees | None = None  # as they were when the last block began
         self._code: dict[str, Any] = {}
-        self._lent: sparse.csr_array | None = None  # see `_lent_features`
+        self._entries: Any = None  # see `row_entries`
+        self._no_predictions = np.zeros((1, 0))
 
     @staticmethod
     def n_bytes(kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
@@ -140,7 +141,7 @@ class ForestStore(FoldedStore):
             "grow", grow, self.trees, self.changes, self.statistic, self.setting, rows, y, weight,
             indptr, indices, predictions,
         )  # fmt: skip
-        return self._lent_features(indptr, indices), predictions[:, : self._n_predicted()]
+        return self._as_features(indptr, indices), predictions[:, : self._n_predicted()]
 
     def write_products(self, phi: Any, k: np.ndarray) -> None:
         """Write how many nodes every two rows have in common, over the number of trees."""
@@ -189,22 +190,28 @@ class ForestStore(FoldedStore):
         shape = len(indptr) - 1, self.n_nodes
         return sparse.csr_array((data, indices, indptr), shape=shape)
 
-    def _lent_features(self, indptr: np.ndarray, indices: np.ndarray) -> sparse.csr_array:
-        """The same of a row alone, in an object that the next one uses again.
+    def learn_row(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
+        """Learn a row; what its features were before stands in `row_entries`."""
+        self._make_columns(int(self.statistic.columns_for(y[0])))
+        data, indices, indptr = self.row_entries()
+        self._call(
+            "grow", grow, self.trees, self.changes, self.statistic, self.setting, as_argument(X), y,
+            weight, indptr, indices, self._no_predictions,
+        )  # fmt: skip
 
-        SciPy takes longer to make one than the trees take to learn a row.
-        """
-        if len(indptr) > 2:
-            return self._as_features(indptr, indices)
-        lent = self._lent
-        if lent is None:
-            self._entries = np.full(indices.size, 1.0 / math.sqrt(self.n_trees), self.dtype)
-            lent = self._lent = self._as_features(indptr, indices)
-        n = indptr[-1]
-        lent.indptr, lent.indices, lent.data = indptr, indices[:n], self._entries[:n]
-        if lent.shape[1] != self.n_nodes:
-            lent.resize((1, self.n_nodes))
-        return lent
+    def row_entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Memory for the features of a row: data, indices and indptr, as of one sparse row."""
+        if self._entries is None:
+            indptr, indices = self._room_for(1, Memory())
+            data = np.full(indices.size, 1.0 / math.sqrt(self.n_trees), self.dtype)
+            self._entries = data, indices, indptr
+        return self._entries
+
+    def nodes_of_row(self, X: np.ndarray) -> np.ndarray:
+        """The nodes on the paths of a row, in memory of their own."""
+        indptr, indices = self._room_for(1, Memory())
+        self._call("walk", walk, self.trees, self._dense(X), indptr, indices)
+        return indices[: indptr[1]]
 
     def _make_columns(self, wanted: int) -> None:
         """Make room for classes that rows bring, and for as many again."""
@@ -252,12 +259,12 @@ class ForestStore(FoldedStore):
         """A copy with trees of its own."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy.trees, copy._saved, copy._lent = self._copied(), None, None
+        copy.trees, copy._saved, copy._entries = self._copied(), None, None
         copy.changes = new_changes(self.n_slots, self.trees.own.shape[1])
         return copy
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "memory": None, "_saved": None, "_code": {}, "_lent": None}
+        return {**self.__dict__, "memory": None, "_saved": None, "_code": {}, "_entries": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, memory=Memory())

@@ -190,9 +190,9 @@ class Update(Part):
         """
         return Nothing()
 
-    def n_open(self, state: Any) -> int:
-        """How many lines of its arrays along "tile" are in use."""
-        return 0
+    def n_waiting(self, state: Any) -> tuple[int, int]:
+        """How many rows wait, and how many points, of which matrices do not know yet."""
+        return 0, 0
 
     def check_state(self, state: Any, n_points: int) -> None:
         """Raise a ValueError if what a file says makes no sense for so many points."""

@@ -343,8 +343,10 @@ class Dual(Update):
     def tile_rows(self, n_seen: int) -> int | None:
         return PERIOD - n_seen % PERIOD if self.direction == "newton" else None
 
-    def n_open(self, state: Any) -> int:
-        return int(state.tile.n_rows[0]) if self.direction == "newton" else 0
+    def n_waiting(self, state: Any) -> tuple[int, int]:
+        if self.direction != "newton":
+            return 0, 0
+        return int(state.tile.n_rows[0]), int(state.tile.n_joined[0])
 
     def check_state(self, state: Any, n_points: int) -> None:
         if self.direction == "newton":
