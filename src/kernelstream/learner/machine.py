@@ -833,7 +833,7 @@ class Machine(Learner):
             saved = arrays[name]
             if saved.ndim != array.ndim:
                 raise ValueError(f"{name} has {saved.ndim} axes")
-            taken = {axis: 0 for axis in _GROWING}
+            taken = dict.fromkeys(_GROWING, 0)
             for axis, size in zip(field.axes, saved.shape, strict=False):
                 if axis in taken:
                     taken[axis] = max(taken[axis], size)
@@ -876,6 +876,4 @@ def _piece(columns: Any, start: int, stop: int) -> Any:
 def _taken(field: Field, shape: tuple[int, ...], taken: dict[str, int]) -> tuple[slice, ...]:
     """The part of an array that belongs to slots, and rows that wait, that have been taken."""
     axes = field.axes or ("one",)
-    return tuple(
-        slice(taken.get(axis, size)) for axis, size in zip(axes, shape, strict=True)
-    )
+    return tuple(slice(taken.get(axis, size)) for axis, size in zip(axes, shape, strict=True))
