@@ -178,15 +178,23 @@ def one_row():
 
 
 def one_row_of_a_committee():
-    X, y = clouds(3000, 10, 2)
-    model = ks.AutoClassifier().partial_fit(X[:2000], y[:2000], classes=[0, 1])
-    by_row = rows_one_by_one(model, X[2000:2500], y[2000:2500])
-    took = medians({
-        "blocks": lambda: model.partial_fit(X[2500:], y[2500:]), "rows": by_row["learn_one"],
-    })  # fmt: skip
-    report("one row, AutoClassifier: learn_one, microseconds", took["rows"] / 500 * 1e6, digits=0)
-    ratio = took["rows"] / took["blocks"]
-    report("one row, AutoClassifier: learn_one / per row in blocks", ratio, at_most=1.5)
+    X, labels = clouds(3000, 10, 2)
+    numbers = X[:, 0] + np.sin(X[:, 1]) + labels
+    for model, y, known in (
+        (ks.AutoClassifier(), labels, {"classes": [0, 1]}), (ks.AutoRegressor(), numbers, {}),
+    ):  # fmt: skip
+        model.partial_fit(X[:2000], y[:2000], **known)
+        took = medians({
+            "blocks": lambda m=model, y=y: m.partial_fit(X[2500:], y[2500:]),
+            **rows_one_by_one(model, X[2000:2500], y[2000:2500]),
+        })  # fmt: skip
+        name = f"one row, {type(model).__name__}"
+        for call in ("learn_one", "predict_one"):
+            report(f"{name}: {call}, microseconds", took[call] / 500 * 1e6, digits=0)
+        both = took["learn_one"] + took["predict_one"]
+        ratio = took["learn_one"] / took["blocks"]
+        report(f"{name}: learn_one / per row in blocks", ratio, at_most=1.5)
+        report(f"{name}: predict_one and learn_one / per row in blocks", both / took["blocks"])
 
 
 def small_blocks():

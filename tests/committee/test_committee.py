@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 import kernelstream as ks
 from kernelstream.committee import NewtonStacking, RidgeStacking
+from kernelstream.learner.machine import Machine
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(200, 3))
@@ -57,6 +58,40 @@ def test_blocks_rows_files_and_undo(task, tmp_path):
         one = pieces.predict_one(X[0])
         assert one == (pytest.approx(whole.predict(X[:1])[0]) if task == "regressor"
                        else whole.predict(X[:1])[0])  # fmt: skip
+
+
+@pytest.mark.parametrize("when", [10, 11, 60])
+def test_a_row_that_fails_half_way_leaves_no_trace(when, monkeypatch):
+    """Members that have learned it go back, and learn the rows since they could again."""
+    monkeypatch.setattr("kernelstream.committee.machine._ROWS_AGAIN", 11)
+    model, twin = (ks.Committee(MEMBERS, "regressor") for _ in range(2))
+    for one in (model, twin):
+        one.partial_fit(X[:5], NUMBERS[:5])
+    calls = []
+
+    def fails(self, *row):
+        calls.append(row)
+        if self.parts.budget.is_folded and len(calls) in (2, 6):  # and once while it goes back
+            raise KeyboardInterrupt
+        return learn_row(self, *row)
+
+    for i in range(5, 90):
+        if i == when:
+            before = model.to_bytes()
+            with monkeypatch.context() as patch:
+                learn_row = Machine.learn_row
+                patch.setattr(Machine, "learn_row", fails)
+                with pytest.raises(KeyboardInterrupt):
+                    model.learn_one(X[i], NUMBERS[i])
+            assert model.to_bytes() == before
+            with pytest.raises(ValueError, match="x has the shape"):
+                model.learn_one(X[i, :1], NUMBERS[i])
+            with pytest.raises(ValueError, match="NaN"):  # in a block, before it begins
+                model.partial_fit(X[:2], [0.0, np.nan])
+            assert model.to_bytes() == before
+        for one in (model, twin):
+            one.learn_one(X[i], NUMBERS[i])
+    assert model.to_bytes() == twin.to_bytes()
 
 
 def test_probabilities_and_late_classes():

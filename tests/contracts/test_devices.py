@@ -196,7 +196,7 @@ def assert_equal_machines(one, other, rtol=1e-9):
     expected = other.to_arrays()
     for name, found in one.to_arrays().items():
         if name not in ("budget.weights", "budget.column", "budget.pivots"):  # memory
-            unit = np.abs(expected[name]).max(initial=1e-30)
+            unit = max(np.abs(expected[name]).max(initial=0), 1e-30)
             np.testing.assert_allclose(found / unit, expected[name] / unit, atol=rtol, err_msg=name)
 
 

@@ -46,10 +46,8 @@ def compare_with_matrices(chosen, X, y, weight, n_outputs=1, tile_rows=64, compi
     scores = [reference.learn(*row) for row in zip(X, y, weight, strict=True)]
     learner = machine_for(chosen, n_outputs)
     if not compiled:
-        is_newton = chosen.update.is_second_order
-        learner.scratch["learn"] = (
-            open_tile.learn_alone if is_newton else learn_dictionary
-        ).py_func
+        loop = open_tile.learn_alone if chosen.update.is_second_order else learn_dictionary
+        learner.scratch["learn"] = loop.py_func
         learner.scratch["tile"] = tile_space.learn_space.py_func
     trail = learner.learn(X, y, weight, tile_rows=tile_rows)[0]
     size = max(1.0, np.abs(scores).max())

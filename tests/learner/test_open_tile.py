@@ -32,7 +32,8 @@ def cut(random, n_rows):
 def matrices(machine):
     machine, n = second_order.closed(machine), machine.n_points
     budget, dual = machine.state.budget, machine.state.update
-    return [m[:n, :n] for m in (dual.covariance, budget.inverse, budget.gram)] + [dual.values[:, :n]]
+    squares = dual.covariance, budget.inverse, budget.gram
+    return [dual.values[:, :n], *(square[:n, :n] for square in squares)]
 
 
 @settings(max_examples=30, deadline=None)
@@ -90,7 +91,7 @@ def test_compiled_with_files_deviations_refused_rows_and_renewals(tmp_path):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
     before = single.to_bytes()
     for x, target in ((np.full(3, np.inf), 0.0), (X[0], 1e200)):
-        with pytest.raises(ValueError, match="row 0|refused"):
+        with pytest.raises(ValueError, match=r"row 0|refused"):
             single.learn_one(x, target)
         assert single.to_bytes() == before
     single.save(tmp_path / "model.ks")
@@ -106,9 +107,7 @@ def test_compiled_with_files_deviations_refused_rows_and_renewals(tmp_path):
 def test_what_is_undone_is_as_it_was():
     """Of a machine with an open tile: a block that closes it, and rows that are added to it."""
     X, y = lively_rows(200, 2)
-    machine = Machine(
-        parts(RBF(0.5), Dual(), Independent(0.01, 24), 0.1), 3, 1, np.dtype(float)
-    )
+    machine = Machine(parts(RBF(0.5), Dual(), Independent(0.01, 24), 0.1), 3, 1, np.dtype(float))
     for i in range(80):
         machine.learn_row(X[i : i + 1], y[i])
     for n_rows in (1, 3, 100):
@@ -137,7 +136,7 @@ def test_a_file_whose_open_tile_makes_no_sense():
         wrong = {key: array.copy() for key, array in arrays.items()}
         wrong[f"update.tile.{name}"][:] = value
         twin = Machine(model.machine_.parts, 3, 1, np.dtype(float))
-        with pytest.raises(ValueError, match="not there|no sense"):
+        with pytest.raises(ValueError, match=r"not there|no sense"):
             twin.fill(wrong)
 
 

@@ -167,8 +167,8 @@ class CommitteeMachine(Learner):
         """Learn a block of one row, all or nothing; False: it takes `begin` and more.
 
         Several machines change one after the other. To be ready for an error at every row would
-        take longer than the row. So all can go back to where they were up to 256 rows ago, and if one fails they
-        learn the rows since then again, which gives the same numbers to the last bit.
+        take longer than the row. So all can go back to where they were up to 256 rows ago, and if
+        one fails they learn the rows since then again: the same numbers, to the last bit.
         """
         if not norm2_of(X[0]) <= _LARGEST_NORM2 or extreme_target(y) is not None:
             return False
@@ -181,15 +181,23 @@ class CommitteeMachine(Learner):
             rows.append((X.copy(), y))
             self.learn_row(X, y)
         except BaseException:
-            del rows[n_before:]
-            self._single = None
-            self.roll_back()
-            self.begin()
-            for row in rows:
-                self.learn_row(*row)
-            self._single = rows
+            self._learn_again(rows[:n_before])
             raise
         return True
+
+    def _learn_again(self, rows: list[tuple[np.ndarray, float]]) -> None:
+        """Go back, and learn these rows; another interrupt has to wait until that is done."""
+        while True:
+            try:
+                self._single = None
+                self.roll_back()
+                self.begin()
+                for row in rows:
+                    self.learn_row(*row)
+                self._single = rows
+                return
+            except KeyboardInterrupt:
+                continue
 
     # --- scoring ---------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Kernel values of a row by itself, in compiled code, of kernels that are made of inner products."""
+"""Kernel values of a row by itself, in compiled code, of kernels made of inner products."""
 
 from functools import partial
 from typing import TYPE_CHECKING

@@ -840,7 +840,7 @@ class Machine(Learner):
             saved = arrays[name]
             if saved.ndim != array.ndim:
                 raise ValueError(f"{name} has {saved.ndim} axes")
-            taken = {axis: 0 for axis in _GROWING}
+            taken = dict.fromkeys(_GROWING, 0)
             for axis, size in zip(field.axes, saved.shape, strict=False):
                 if axis in taken:
                     taken[axis] = max(taken[axis], size)

@@ -64,11 +64,13 @@ class AloneWork(NamedTuple):
 
 def new_alone_work(n_outputs: int, n_slots: int) -> AloneWork:
     """Memory for the rows of a model."""
-    points = [np.zeros(n_slots) for _ in range(3)]
-    rows = [np.zeros(PERIOD) for _ in range(7)]
+
+    def new(n: int, names: str) -> dict[str, np.ndarray]:
+        return {name: np.zeros(n) for name in names.split()}
+
     return AloneWork(
-        points[0], rows[0], points[1], points[2], *rows[1:], np.zeros(n_outputs),
-        np.zeros(n_outputs),
+        **new(n_slots, "k told move"), **new(n_outputs, "scores target"),
+        **new(PERIOD, "own covariance left gain open amount share"),
     )  # fmt: skip
 
 
@@ -318,7 +320,7 @@ def take_in_alone(expansion, dual, inverse, terms, own, n_first, work):
 
 @compiled
 def clear_rest(tile, i, n_first, n_old):
-    """Nothing is left in line i of what other tiles have written, so that equal models are equal."""
+    """Nothing is left in line i of what other tiles wrote, so that equal models are equal."""
     for m in range(n_first, tile.a.shape[1]):
         tile.a[i, m] = 0.0
         tile.told[i, m] = 0.0

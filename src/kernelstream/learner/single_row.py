@@ -167,13 +167,9 @@ class PointRow(RowPath):
 
     def _lent_writer(self) -> Any:
         """What writes the row, if it becomes a point; the same as before if that one wrote none."""
-        is_used = self.trail.slot[0] >= 0 or self.trail.partner[0] >= 0
-        journal = self.store.journal
-        if (
-            self._writer is None
-            or journal is not self._journal
-            or (is_used and journal is not None)
-        ):
+        journal, trail = self.store.journal, self.trail
+        is_used = journal is not None and (trail.slot[0] >= 0 or trail.partner[0] >= 0)
+        if self._writer is None or journal is not self._journal or is_used:
             self._writer, self._journal = self.store.writer(self.X, self.x, None), journal
         return self._writer
 

@@ -124,8 +124,9 @@ def _apart(n: int, n_bytes: int) -> int:
 def new_arrays(declared: Any, sizes: dict[str, int], zeros: NewMatrix = np.zeros) -> Any:
     """A record of arrays in which nothing has been written, from its declaration.
 
-    Those that span neither points nor rows that wait lie one after the other in memory that they share, so that all of
-    them can be copied at once (`memory_of`). `zeros` makes matrices that live where the points do.
+    Those that span neither points nor rows that wait lie one after the other in memory that they
+    share, so that all of them can be copied at once (`memory_of`). `zeros` makes matrices that live
+    where the points do.
     """
     shared: dict[Any, np.ndarray] = {}
     shapes = [(field, _shape(field, sizes)) for _, field in fields(declared)]

@@ -23,7 +23,8 @@ class Field(NamedTuple):
     `axes` names the sizes of the model that the array spans: "outputs", "points" (the slots),
     "points_and_one", "lines" (the coefficients that a point keeps), "functions" (f, or f and its
     trace), "features" (of a row), "few_features" (the same up to 64, else none), "scale", "tile"
-    (rows that wait, one after the other), "six", "none". An array without axes holds one number. `fill` is the value of entries that nothing has written yet.
+    (rows that wait, one after the other), "six", "none". An array without axes holds one number.
+    `fill` is the value of entries that nothing has written yet.
     `below` names the size that integers stay below; `least` and `largest` are what other numbers
     stay within; a file must respect them. `later`: the first files did not have the array, and
     their models are as if nothing had been written into it. `beside_points`: it may live where the

@@ -92,8 +92,11 @@ class Store(Protocol):
         """The points in some slots and their row cache, as `replace` takes them."""
         ...
 
-    def writer(self, X: Any, x: np.ndarray, values: Values) -> Any:
-        """What the loop is given to write rows of X as points: a rule with `write_points`."""
+    def writer(self, X: Any, x: np.ndarray, values: Values | None) -> Any:
+        """What the loop is given to write rows of X as points: a rule with `write_points`.
+
+        Stores of points need no values.
+        """
         ...
 
     def write(self, trail: Any, done: int, X: Any, x: np.ndarray) -> None:

@@ -128,7 +128,7 @@ class DenseStore(Slots):
         self.rows = rows
         self._nothing = self._room_for(0)
 
-    def writer(self, X: np.ndarray, x: np.ndarray, values: Values) -> SlotWriter:
+    def writer(self, X: np.ndarray, x: np.ndarray, values: Values | None) -> SlotWriter:
         """What the loop needs to write rows of X as points."""
         if self.journal is None:
             old = self._nothing

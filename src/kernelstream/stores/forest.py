@@ -193,7 +193,7 @@ class ForestStore(FoldedStore):
     def learn_row(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
         """Learn a row; what its features were before stands in `row_entries`."""
         self._make_columns(int(self.statistic.columns_for(y[0])))
-        data, indices, indptr = self.row_entries()
+        _, indices, indptr = self.row_entries()
         self._call(
             "grow", grow, self.trees, self.changes, self.statistic, self.setting, as_argument(X), y,
             weight, indptr, indices, self._no_predictions,
