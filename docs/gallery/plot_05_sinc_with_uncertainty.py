@@ -2,7 +2,7 @@
 How certain a regression is
 ===========================
 
-A learner of the second order knows how certain it is: it fits all rows so far by least squares on a
+A second-order learner knows how certain it is: it fits all rows so far by least squares on a
 small dictionary of points. Where no row was seen, the band is wide.
 """
 
