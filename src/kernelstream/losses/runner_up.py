@@ -20,9 +20,9 @@ def runner_up(scores, label):
         largest = max(largest, abs(scores[candidate]))
         highest = max(highest, scores[candidate] if candidate != label else -math.inf)
     nearly = highest - SLACK * largest
-    for candidate in range(scores.shape[0] - 1, -1, -1):
-        is_one = (candidate != label) & (scores[candidate] >= nearly)
-        best = candidate if is_one else best
+    for candidate in range(scores.shape[0]):
+        is_first = (best < 0) & (candidate != label) & (scores[candidate] >= nearly)
+        best = candidate if is_first else best
     return best
 
 
