@@ -92,9 +92,10 @@ class AutoClassifier(CommitteeClassifier):
             "sog-svc", "classifier", kernel=kernel, regularization=0.1, fit_intercept=False,
             budget=Independent(0.003, 224, worth=3.0), scaling=_RENEWED,
         )  # fmt: skip
-        kernel_machine = make(
-            "pa", "classifier", kernel=RBF(2.0), budget=Merge(512), scaling=_UNIT
-        )  # fmt: skip
+        wide, narrow = (
+            make("pa", "classifier", kernel=RBF(gamma), budget=Merge(size), scaling=_UNIT)
+            for gamma, size in ((2.0, 512), (8.0, 128))
+        )
         # rate 0.05 and start 0.1 for features of size one, which those of 32 trees are not
         forest = make(
             "adagrad", "classifier", kernel=Forest(32), step_size=AdaGrad(0.283, start=0.0031)
@@ -102,8 +103,9 @@ class AutoClassifier(CommitteeClassifier):
         return [
             *members,
             Member("second-order", second_order, _SQUARES),
-            Member("pa", kernel_machine),
+            Member("pa", wide),
             Member("forest", forest),
+            Member("pa-narrow", narrow),
         ]
 
 
