@@ -98,7 +98,7 @@ class Reference:
         self.reservoir = np.zeros((0, n_features))
         self.n_offered, self.renewal = 0, 1
         self.members, self.gate, self.bend = Moments(), -1.0, np.zeros(n_features)
-        self.threshold, self.count = norm.ppf(nu), 0.0
+        self.threshold, self.count = 1.2 * norm.ppf(nu), 0.0
 
     # --- scaling ---
 
@@ -202,7 +202,7 @@ class Reference:
             let_in = t + 1 < 33 or not is_low or uniform(self.seed + 1, t) < 0.03
             self.gate += 0.02 * (0.2 - is_low)
             self.members.add(said, weight)
-            step = min(0.5, max(0.001, 0.5 / (150 + self.count)) / self.nu)
+            step = min(0.5, max(0.001, 0.5 / (300 + self.count)) / self.nu)
             self.threshold += step * (self.nu - (score < self.threshold))
             self.count += weight
         self.rows = np.vstack([self.rows, self.counted(x)])

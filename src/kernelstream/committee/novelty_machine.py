@@ -20,6 +20,7 @@ from kernelstream.learner.undo import Undo
 
 __all__ = ["NoveltyMachine", "Scanned"]
 
+_FIRST = 1.2  # where the threshold begins, in quantiles of one member: the two lowest are below it
 _RATE = 0.02  # how fast the threshold follows in the long run, see `HighestMean`
 
 
@@ -69,7 +70,7 @@ class NoveltyMachine(Learner):
         self._undo: Undo | None = Undo()
         self._entry: Any = None
         self.state.seed[0] = seed
-        self.state.members.threshold[0] = first_threshold(nu)
+        self.state.members.threshold[0] = _FIRST * first_threshold(nu)
         random = np.random.default_rng(seed)
         for chosen in self.state.chosen:
             chosen[:] = random.choice(self.sizes["features"], len(chosen), replace=False)
