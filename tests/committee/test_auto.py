@@ -33,7 +33,7 @@ def test_blocks_files_and_undo(tmp_path):
     # least squares that forgets is not as well conditioned as the others
     np.testing.assert_allclose(pieces.predict_proba(X), whole.predict_proba(X), atol=1e-6)
     assert set(whole.weights_) == {
-        "adagrad", "smd-linear", "rls", "second-order", "pa", "forest"
+        "adagrad", "smd-linear", "rls", "second-order", "pa", "forest", "pa-narrow"
     }  # fmt: skip
     assert (whole.predict(X) == Y).mean() > 0.97
     one = pieces.predict_one(X[0])
