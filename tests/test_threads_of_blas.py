@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+import kernelstream as ks
 from kernelstream import threads
 from kernelstream.threads import (
     between_steps,
@@ -14,6 +15,7 @@ from kernelstream.threads import (
     no_other_thread,
     one_thread,
     pausing,
+    rows_of_a_piece,
     threads_for,
 )
 
@@ -113,6 +115,29 @@ def test_as_many_share_work_as_blas_has(libraries):
         library.n = 1
     alone = each(lambda item: threading.get_ident(), range(4))
     assert set(alone) == {threading.get_ident()}
+
+
+@pytest.mark.parametrize(
+    ("shape", "n"),
+    [
+        ((600, 50, 8), 512),
+        ((1024, 4096, 784), 256),
+        ((100_000, 512, 64), 512),
+        ((90, 2**20, 64), 64),
+    ],
+)
+def test_large_products_have_a_piece_for_each_thread(libraries, shape, n):
+    assert rows_of_a_piece(*shape, 512) == n
+
+
+def test_predict_gives_the_same_on_several_threads(libraries):
+    X = np.random.default_rng(0).normal(size=(1500, 3))
+    model = ks.make("norma", "regressor", budget=40).partial_fit(X[:100], X[:100, 0])
+    shared = model.predict(X)
+    for library in libraries:
+        library.n = 1
+    np.testing.assert_array_equal(shared, model.predict(X))
+    np.testing.assert_allclose(shared[700:710], model.predict(X[700:710]), rtol=1e-12)
 
 
 def test_repeatable_work_waits_for_nobody():

@@ -16,12 +16,14 @@ from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
-    "between_steps", "each", "n_cores", "no_other_thread", "one_thread", "pausing", "threads_for",
+    "between_steps", "each", "n_cores", "no_other_thread", "one_thread", "pausing",
+    "rows_of_a_piece", "threads_for",
 ]  # fmt: skip
 
 # Multiplications, up to which BLAS takes one thread anyway: for matrices, and for a vector
 _SHARED, _SHARED_VECTOR = 2**18, 9216
 _WORTH_SHARING = 2**25  # from here on threads are worth their waiting for each other
+_FEW_ROWS = 64  # of a matrix product, with fewer than which BLAS is slow
 
 
 class _OneThread:
@@ -164,6 +166,16 @@ if hasattr(os, "register_at_fork"):
 def no_other_thread() -> bool:
     """Whether the calling thread is the only one, but for those that help in `each`."""
     return threading.active_count() - _helpers.n_alive == 1
+
+
+def rows_of_a_piece(n_rows: int, n_points: int, n_terms: int, most: int) -> int:
+    """How many rows of matrix products make a piece of work, so that each thread gets one.
+
+    Where the products are not worth sharing, as many as there may be.
+    """
+    if n_rows * n_points * n_terms <= _WORTH_SHARING:
+        return most
+    return max(_FEW_ROWS, min(most, -(-n_rows // one_thread.n_without())))
 
 
 def each(

@@ -67,7 +67,7 @@ from kernelstream.learner.undo import Undo, new_changes
 from kernelstream.parts import Field
 from kernelstream.scalings import UNSCALED
 from kernelstream.stores import STAGED_ROWS, Store, Values, store_class
-from kernelstream.threads import each, threads_for
+from kernelstream.threads import each, rows_of_a_piece, threads_for
 
 __all__ = [
     "READOUTS", "Machine", "Model", "Parts", "corrects_norms", "first_slots", "refuse_beyond",
@@ -647,15 +647,17 @@ class Machine(Learner):
         refuse_large(self.kernel, self.dtype, X, x)
         expansion, b = self.state.expansion, self.state.intercept.b
 
+        n_rows, n_terms = X.shape[0], max(self.n_features, self.n_outputs)
+        n_of_piece = rows_of_a_piece(n_rows, self.n_points, n_terms, _PREDICT_ROWS)
+
         def scores_from(start: int) -> np.ndarray:
-            rows = slice(start, start + _PREDICT_ROWS)
+            rows = slice(start, start + n_of_piece)
             return read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
 
-        result = np.empty((X.shape[0], self.n_outputs))
-        with self._threads(X.shape[0], _PREDICT_ROWS):
-            starts = range(0, X.shape[0], _PREDICT_ROWS)
+        result, starts = np.empty((n_rows, self.n_outputs)), range(0, n_rows, n_of_piece)
+        with self._threads(n_rows, _PREDICT_ROWS):
             for start, said in zip(starts, each(scores_from, starts, repeatable=True), strict=True):
-                result[start : start + _PREDICT_ROWS] = said
+                result[start : start + n_of_piece] = said
         return unscaled_scores(self, result)
 
     def variances(self, X: Any) -> np.ndarray:
