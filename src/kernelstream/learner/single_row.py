@@ -212,7 +212,8 @@ class SecondOrderRow(PointRow):
             self.changes, self.work,
         )  # fmt: skip
         if done == LEARNED and self.n_seen[0] % PERIOD == 0:
-            second_order.follow_period(machine)
+            with machine.threads(PERIOD, None):
+                second_order.follow_period(machine)
         return bool(done == LEARNED)
 
 
