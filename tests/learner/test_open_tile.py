@@ -89,6 +89,7 @@ def test_compiled_with_files_deviations_refused_rows_and_renewals(tmp_path):
         single.predict(X, return_std=True), block.predict(X, return_std=True), strict=True
     ):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+    assert single.predict_one(X[7]) == pytest.approx(single.predict(X[7:8])[0], rel=1e-9)
     before = single.to_bytes()
     for x, target in ((np.full(3, np.inf), 0.0), (X[0], 1e200)):
         with pytest.raises(ValueError, match=r"row 0|refused"):

@@ -156,8 +156,11 @@ class CommitteeMachine(Learner):
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row."""
-        said = [member.learn_row(X, y)[None] for member in self.members]
-        self.mixing.learn(self.mixing_state, self._stacked(said), np.array([y]), _ONCE)
+        said = np.empty((len(self.members), 1, self.n_outputs))
+        for scores, member in zip(said, self.members, strict=True):
+            scores[0] = member.learn_row(X, y)
+        said *= self.factors[:, None, None]
+        self.mixing.learn(self.mixing_state, said, np.array([y]), _ONCE)
 
     def learns_in_one_call(self) -> bool:
         """Whether `learn_at_once` may be asked, which undoes itself."""
@@ -208,7 +211,10 @@ class CommitteeMachine(Learner):
 
     def score_row(self, X: Any) -> np.ndarray:
         """The mixed scores of a block of one row, of shape (outputs,)."""
-        said = self._stacked([member.score_row(X)[None] for member in self.members])
+        said = np.empty((len(self.members), 1, self.n_outputs))
+        for scores, member in zip(said, self.members, strict=True):
+            scores[0] = member.score_row(X)
+        said *= self.factors[:, None, None]
         return self.mixing.mix(self.mixing_state, said)[0]
 
     # --- all or nothing --------------------------------------------------------------------------

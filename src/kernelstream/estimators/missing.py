@@ -41,7 +41,8 @@ class Means(NamedTuple):
         total, n_missing, counts = self.total.copy(), self.n_missing, weight > 0.0
         is_complete = _add_rows(as_argument(X, X.dtype), counts, total)
         if is_complete and not self.marked.size:  # as most rows are
-            return self._replace(n_rows=self.n_rows + int(counts.sum()), total=total), X
+            n_rows = self.n_rows + int(np.count_nonzero(counts))
+            return self._replace(n_rows=n_rows, total=total), X
         missing = np.zeros(X.shape, np.bool_) if is_complete else np.isnan(X)
         if not is_complete:
             gaps = np.flatnonzero(missing.any(axis=0))

@@ -61,7 +61,10 @@ class _OnHost:
         NumPy makes this product in half the time of others. SciPy's BLAS has threads of its own,
         and where there are many cores the two would be in each other's way.
         """
-        square[:n, :n] -= times * (lines.T @ lines)
+        product = lines.T @ lines
+        if times != 1.0:
+            product *= times
+        square[:n, :n] -= product
 
     def move(self, square: Any, n: int, free: np.ndarray, last: np.ndarray) -> None:
         """Of n lines and columns, put the `last` ones in the places of those that are `free`."""

@@ -323,7 +323,7 @@ class Machine(Learner):
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
         ends, start, trails = [*new_outputs, X.shape[0]], 0, []
         loop, tile_rows = LOOPS[self.parts.loop], tile_rows if readout == "last" else 1
-        with self._threads(X.shape[0], tile_rows, n_new=X.shape[0]):
+        with self.threads(X.shape[0], tile_rows, n_new=X.shape[0]):
             for piece, end in enumerate(ends):
                 if piece > 0:
                     self.add_outputs(1)
@@ -481,7 +481,7 @@ class Machine(Learner):
         rows = TILE_ROWS.get(self.parts.loop) or self.store.tile_rows(self.n_points)
         return max(32, min(rows, _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
 
-    def _threads(self, n_rows: int, most: int | None, n_new: int = 0) -> Any:
+    def threads(self, n_rows: int, most: int | None, n_new: int = 0) -> Any:
         """A context with as many threads of BLAS as products of so many rows, or `most`, are worth.
 
         None: as many as a tile has. `n_new` rows may become points meanwhile.
@@ -655,7 +655,7 @@ class Machine(Learner):
             return read(expansion, b, self.store.basis(self.n_points, X[rows], x[rows]))
 
         result, starts = np.empty((n_rows, self.n_outputs)), range(0, n_rows, n_of_piece)
-        with self._threads(n_rows, _PREDICT_ROWS):
+        with self.threads(n_rows, _PREDICT_ROWS):
             for start, said in zip(starts, each(scores_from, starts, repeatable=True), strict=True):
                 result[start : start + n_of_piece] = said
         return unscaled_scores(self, result)

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream.compiled import compiled, entry_point
-from kernelstream.expansion import Tile
+from kernelstream.expansion import Pending, Tile
 from kernelstream.learner import second_order
 from kernelstream.learner.kernel_rows import has_kernel_rows, norm2_of, write_kernel_values
 from kernelstream.learner.learn import learn_tile, new_trail
@@ -33,7 +33,7 @@ from kernelstream.learner.vector import (
     rows_of,
 )
 from kernelstream.scalings import count_and_scale, count_and_scale_targets
-from kernelstream.stores import NOTHING_PENDING
+from kernelstream.stores import NOTHING_PENDING, Values
 from kernelstream.updates.dual import PERIOD
 
 if TYPE_CHECKING:
@@ -212,7 +212,8 @@ class SecondOrderRow(PointRow):
             self.changes, self.work,
         )  # fmt: skip
         if done == LEARNED and self.n_seen[0] % PERIOD == 0:
-            second_order.follow_period(machine)
+            with machine.threads(PERIOD, None):
+                second_order.follow_period(machine)
         return bool(done == LEARNED)
 
 
@@ -276,6 +277,43 @@ class LeastSquaresRow(WeightRow):
         )  # fmt: skip
 
 
+class FoldedRow(WeightRow):
+    """Rows of the loop over an expansion, where features are explicit and there are no points."""
+
+    def _new_work(self, machine: "Machine") -> Any:
+        coef = self.state.expansion.coef
+        self._k = np.zeros((1, 1), machine.dtype)
+        self._raw = np.zeros((machine.n_outputs, coef.shape[1], 1))
+        self._pending = Pending(
+            np.zeros((1, coef.shape[1], machine.n_outputs)), np.zeros((1, machine.n_outputs))
+        )
+        self._make: Any = None
+        return machine.work()
+
+    def _learn_taken(self, machine: "Machine") -> bool:
+        phi = self._features(machine)
+        if sparse.issparse(phi):
+            return False
+        if phi is not self._phi:
+            self._phi = phi
+            self._tile = Tile(
+                self._k, 0, self._raw, self.y, self.weight, self.state.gram, self.changes,
+                self._pending,
+            )  # fmt: skip
+            values = Values(self._k, 0, phi.T, self._pending)
+            self._writer = self.store.writer(self.X, self.x, values)
+        given = self.state.expansion, phi, self._k, self._raw, self._pending
+        if self._make is None:
+            self._make = entry_point(_make_features, *given)
+        self._make(*given)
+        return bool(
+            self._call(
+                learn_tile, self.model, self.given_state, self._tile, self.trail, self.work,
+                self._writer,
+            )
+        )  # fmt: skip
+
+
 class ForestRow(WeightRow):
     """Rows whose features are nodes of trees, which learn first, so that it has to be undone."""
 
@@ -300,10 +338,13 @@ class ForestRow(WeightRow):
 
 
 _PATHS: dict[tuple[str, str], Any] = {
-    ("expansion", "points"): PointRow, ("second_order", "points"): SecondOrderRow,
-    ("vector", "fixed"): WeightRow, ("rls", "fixed"): LeastSquaresRow,
+    ("expansion", "points"): PointRow,
+    ("second_order", "points"): SecondOrderRow,
+    ("expansion", "fixed"): FoldedRow,
+    ("vector", "fixed"): WeightRow,
+    ("rls", "fixed"): LeastSquaresRow,
     ("vector", "forest"): ForestRow,
-}  # fmt: skip
+}
 
 
 class _Statistics:
@@ -416,3 +457,17 @@ def _score_nodes(expansion, b, nodes, size, out):
         for j in range(nodes.shape[0]):
             total += expansion.coef[k, 0, nodes[j]]
         out[k] = b[k] + expansion.scale[0] * size * total
+
+
+@partial(compiled, any_order=True)
+def _make_features(expansion, phi, k, raw, pending):
+    """k(x, x) and the raw scores of a row by its explicit features; nothing is pending."""
+    k[0, 0] = norm2_of(phi[0])
+    for output in range(raw.shape[0]):
+        for function in range(raw.shape[1]):
+            total = 0.0
+            for j in range(phi.shape[1]):
+                total += expansion.coef[output, function, j] * phi[0, j]
+            raw[output, function, 0] = total
+            pending.coef[0, function, output] = 0.0
+        pending.past[0, output] = 0.0
