@@ -118,7 +118,7 @@ def _apart(n: int, n_bytes: int) -> int:
     its cache: a column of 128 numbers would not fit, where the budget is a power of two.
     """
     per_line = _CACHE_LINE // n_bytes
-    return n if n < _FEW_LINES else per_line * (-(-n // per_line) | 1)
+    return n if n <= _FEW_LINES else per_line * (-(-n // per_line) | 1)
 
 
 def new_arrays(declared: Any, sizes: dict[str, int], zeros: NewMatrix = np.zeros) -> Any:
