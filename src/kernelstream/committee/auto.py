@@ -17,6 +17,7 @@ __all__ = ["AutoClassifier", "AutoRegressor"]
 
 _MOST_FOR_SQUARES = 200  # features, up to which recursive least squares takes little time
 _NO_STEP = 1e-9  # C of a machine that stays at zero, which is the mean of the targets
+_NARROW = 0.5  # what a narrow kernel says counts less at first: it knows the nearest rows only
 _SQUARES = 4.0  # scores of least squares on labels are small: what they are multiplied with
 
 # Two views of a row: compressed z-scores, and the same brought to length one.
@@ -105,7 +106,7 @@ class AutoClassifier(CommitteeClassifier):
             Member("second-order", second_order, _SQUARES),
             Member("pa", wide),
             Member("forest", forest),
-            Member("pa-narrow", narrow),
+            Member("pa-narrow", narrow, _NARROW),
         ]
 
 
