@@ -55,12 +55,29 @@ class Piece(NamedTuple):
 
 
 def pieces_of(whole: Piece) -> list[Piece]:
-    """The members of a committee, or the whole where it is one piece of code."""
+    """The members of a committee, or the whole where it is one piece of code.
+
+    Of members that differ in numbers alone, which share their code, there is one. Those that take
+    longest come first.
+    """
     chosen = getattr(_new(whole), "chosen", None)
     if chosen is None:
         return [whole]
-    names = ["mixing", *(m.name for m in chosen(_N_FEATURES, whole.is_sparse))]
-    return [whole._replace(member=name) for name in names]
+    names: dict[Any, str] = {}
+    members = chosen(_N_FEATURES, whole.is_sparse)
+    for member in sorted(members, key=lambda member: member.model.kernel == "linear"):
+        names.setdefault(_without_numbers(member.model), member.name)
+    return [whole._replace(member=name) for name in [*names.values(), "mixing"]]
+
+
+def _without_numbers(thing: Any) -> Any:
+    """Which parts an estimator or a part is made of, whatever their numbers are."""
+    if hasattr(thing, "get_params"):
+        parameters = sorted(thing.get_params(deep=False).items())
+        return type(thing), *((name, _without_numbers(value)) for name, value in parameters)
+    if isinstance(thing, list | tuple):
+        return tuple(map(_without_numbers, thing))
+    return type(thing) if type(thing) in (int, float) else thing
 
 
 def learn_some(piece: Piece, single_rows: bool = True) -> None:
@@ -169,8 +186,7 @@ def compile_once(whole: Piece) -> None:
         whole.estimator, min(n_jobs, len(pieces)),
     )  # fmt: skip
     with no_message_while_compiling():
-        # those that take longest are the last ones in the list, and begin first
-        compile_side_by_side(reversed(pieces), n_jobs, lambda piece: None, single_rows=False)
+        compile_side_by_side(pieces, n_jobs, lambda piece: None, single_rows=False)
     mark_as_compiled(whole)
 
 
