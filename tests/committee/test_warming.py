@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-import kernelstream as ks
 from kernelstream.cli import warmup
 from kernelstream.committee import warming
 from kernelstream.committee.warming import Piece
