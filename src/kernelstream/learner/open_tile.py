@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import compiled
+from kernelstream.compiled import compiled, helper
 from kernelstream.learner.dictionary import is_sound, largest_variance
 from kernelstream.learner.kernel_rows import norm2_of, write_kernel_values
 from kernelstream.learner.tile_space import Given, note, surprise, terms_of
@@ -129,7 +129,7 @@ def learn_alone(
 # --- the row, before it is learned ---------------------------------------------------------------
 
 
-@partial(compiled, any_order=True)
+@helper
 def multiply(square, n, x, out):
     """The first n lines and columns of a symmetric matrix times x: half of it is read.
 
@@ -168,7 +168,7 @@ def multiply(square, n, x, out):
         out[m] += total + line[m] * x[m]
 
 
-@partial(compiled, any_order=True)
+@helper
 def product(one, other, n):
     """The inner product of the first n entries."""
     total = 0.0
@@ -177,7 +177,7 @@ def product(one, other, n):
     return total
 
 
-@partial(compiled, any_order=True)
+@helper
 def catch_up(inverse, covariance, tile, n_first, i, k_xx, work):
     """What rows of the tile and the points tell of row i: its variance, and what they leave open.
 
@@ -214,7 +214,7 @@ def catch_up(inverse, covariance, tile, n_first, i, k_xx, work):
     return own, left
 
 
-@partial(compiled, any_order=True)
+@helper
 def read_scores(values, tile, n_first, i, scores):
     """f at row i."""
     for k in range(scores.shape[0]):
@@ -222,7 +222,7 @@ def read_scores(values, tile, n_first, i, scores):
         scores[k] += product(tile.rest[k], tile.column[i], tile.n_joined[0])
 
 
-@compiled
+@helper
 def largest_term(covariance, tile, n_first, i):
     """The size of the terms that the variance of row i is a sum of."""
     total = n_first * largest_variance(covariance, n_first, tile.a[i])
@@ -232,7 +232,7 @@ def largest_term(covariance, tile, n_first, i):
     return total
 
 
-@partial(compiled, any_order=True)
+@helper
 def squared_length(tile, n_first, n_new, i, work):
     """The squared length of the coordinates of row i over all points."""
     share, move, total = work.share, work.move, 0.0
@@ -247,7 +247,7 @@ def squared_length(tile, n_first, n_new, i, work):
     return total + product(move, move, n_first)
 
 
-@partial(compiled, any_order=True)
+@helper
 def reproduces(gram, n, a, k, k_xx, ridge):
     """Whether (K + ridge I) a is k, each entry in the scale of its two points."""
     for m in range(n):
@@ -260,14 +260,14 @@ def reproduces(gram, n, a, k, k_xx, ridge):
 # --- and what it leaves behind -------------------------------------------------------------------
 
 
-@compiled
+@helper
 def subtract(line, amount, other, n):
     """Subtract a multiple of another line."""
     for m in range(n):
         line[m] -= amount * other[m]
 
 
-@compiled
+@helper
 def substitute_back(tile, n_new, share):
     """Solve L^T s = share, with the unit lower triangular L of the new points, in place."""
     for q in range(n_new - 1, -1, -1):
@@ -275,7 +275,7 @@ def substitute_back(tile, n_new, share):
             share[p] -= tile.column[tile.joined[q], p] * share[q]
 
 
-@partial(compiled, any_order=True)
+@helper
 def take_in_alone(expansion, dual, inverse, terms, own, n_first, work):
     """Learn the row that has caught up: the tile, f at the points, and the coefficients."""
     tile = dual.tile
@@ -318,7 +318,7 @@ def take_in_alone(expansion, dual, inverse, terms, own, n_first, work):
     dual.counted[0] += 1.0
 
 
-@compiled
+@helper
 def clear_rest(tile, i, n_first, n_old):
     """Nothing is left in line i of what other tiles wrote, so that equal models are equal."""
     for m in range(n_first, tile.a.shape[1]):
@@ -331,7 +331,7 @@ def clear_rest(tile, i, n_first, n_old):
         tile.earlier[i, m] = 0.0
 
 
-@partial(compiled, any_order=True)
+@helper
 def point_coefficients(inverse, tile, precision, n_first, n_new, i, work):
     """The direction in which the coefficients move, per unit of error: K^-1 times that of f."""
     share, move = work.share, work.move
@@ -345,7 +345,7 @@ def point_coefficients(inverse, tile, precision, n_first, n_new, i, work):
         subtract(move, share[q], tile.a[tile.joined[q]], n_first)
 
 
-@compiled
+@helper
 def move_all(expansion, dual, precision, own_gain, n_first, n_new, work):
     """f at all points, and all coefficients, after the last row of the tile."""
     tile, coef, values = dual.tile, expansion.coef, dual.values

@@ -88,7 +88,7 @@ def learn_by_tiles(
             own = Trail(*(column[rows] for column in trail))
             given = X[rows], x[rows], y[rows], weight[rows], own
         done = LONGER
-        if stop - start == 1:
+        if stop - start == 1 and machine.state.update.tile.n_rows[0] > 0:
             done = _learn_alone(machine, *given)
         if done == LONGER:
             close(machine)
@@ -104,7 +104,11 @@ def learn_by_tiles(
 def _learn_alone(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
-    """Learn a row that came alone, and leave its tile open; `LONGER`: it cannot be."""
+    """Learn a row as one more of an open tile; `LONGER`: it cannot be.
+
+    Tiles are opened by rows that come one by one (`kernelstream.learner.single_row`). In a block a
+    row may be alone between two renewals; that is no reason to compile what such rows need.
+    """
     store, (kernel, largest) = machine.store, machine.kernel_rule()
     if largest == 0.0:
         return LONGER

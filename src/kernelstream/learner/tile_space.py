@@ -183,7 +183,7 @@ def note(model, given, n_new, scores, target, y, trail, i):
     trail.n_points[i] = given.n_points + n_new
 
 
-@compiled
+@helper
 def take_in(space, i, joins, fresh, precision, variance, noise, delta, ridge):
     """Learn row i, which joins first or does not: all live rows follow.
 

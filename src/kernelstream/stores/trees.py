@@ -292,7 +292,7 @@ def _note_side(changes, place):
         changes.n_sides[0] += 1
 
 
-@partial(compiled, nogil=True)
+@helper
 def _renew_tests(trees, seed, position, node, x):
     """Find one more split, if the row allows; other places for splits wait for the next arrival.
 
@@ -317,7 +317,7 @@ def _renew_tests(trees, seed, position, node, x):
     trees.n_tested[node] = n
 
 
-@partial(compiled, nogil=True)
+@helper
 def _split_if_it_pays(trees, changes, statistic, node):
     """Compare the splits of a leaf; make it the parent of two if the best is worth its cost."""
     best, most = -1, _LEAST_GAIN
