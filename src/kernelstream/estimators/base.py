@@ -171,7 +171,10 @@ class StreamEstimator(Intake, BaseEstimator):
         learned = self._known()
         row, means = self._counted_row(x, learned)
         machine = learned.machine
-        if means is None or machine.gate.is_free():  # nobody sees one without the other
+        if means is None:
+            if _learns_in_place(machine, row, y):
+                return
+        elif machine.gate.is_free():  # nobody sees one without the other
             n_before, self._knowledge = machine.n_seen, learned._replace(means=means)
             try:
                 if _learns_in_place(machine, row, y):

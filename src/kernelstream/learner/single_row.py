@@ -94,6 +94,9 @@ class RowPath:
         """Learn a row; False: nothing has changed, and the longer way says why, or learns it."""
         if not abs(y) <= LARGEST_TARGET or not self.is_whole(machine):
             return False
+        if not self.statistics.are_kept:
+            self.X[0], self.y[0] = X[0], y
+            return self._learn_taken(machine)
         before = int(self.n_seen[0])
         self.statistics.save()
         try:
@@ -356,6 +359,7 @@ class _Statistics:
         self._of_targets = machine.target_scaling, state.target_scaling
         self._scales_rows = parts.scaling.is_scaled
         self._scales_targets = parts.target_scaling.is_scaled
+        self.are_kept = self._scales_rows or self._scales_targets
         # others lie in the same memory, and are not changed either by a row that is refused
         found = {
             id(memory_of(array)): memory_of(array)
