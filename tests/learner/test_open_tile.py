@@ -76,8 +76,9 @@ def test_compiled_with_files_deviations_refused_rows_and_renewals(tmp_path):
     scaling = Renewed(metric=True)
 
     def new():
+        # so that coordinates are exact to the last digits, and rows can join alone
         return regressor(
-            kernel=Homogenized(RBF(0.2), 1.0), budget=Independent(0.01, 24, worth=3.0),
+            kernel=Homogenized(RBF(1.0), 1.0), budget=Independent(0.1, 24, worth=3.0),
             scaling=scaling, target_scaling=Renewed(), fit_intercept=False,
         )  # fmt: skip
 
