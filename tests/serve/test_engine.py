@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import signal
 import threading
 import time
@@ -18,6 +17,7 @@ from kernelstream.files.bytes import FileError, to_bytes
 from kernelstream.serve import Accepted, Block, Closed, Limits, QueueFull, ServedModel, turns
 from kernelstream.serve.log import Log, RecentIds, records, write_record
 from kernelstream.serve.statistics import BASELINES, History, Statistics
+from tests.serve.folders import copy_as_after_a_crash
 
 from .streams import IDS, Y, learned_at_once, new_model, rows, same_model
 from .streams import X as ROWS
@@ -45,7 +45,7 @@ def learn(served, *blocks):
 def after_a_crash(served, tmp_path, **options):
     """What a process would find that starts now, while this one still runs."""
     copy = tmp_path / f"copy-{time.monotonic_ns()}"
-    shutil.copytree(served._checkpoints.folder, copy)
+    copy_as_after_a_crash(served._checkpoints.folder, copy)
     return ServedModel("test", new_model(), copy, **options)
 
 

@@ -1,7 +1,6 @@
 """A fleet that is served: a model for every key."""
 
 import json
-import shutil
 
 import httpx
 import numpy as np
@@ -17,6 +16,7 @@ from kernelstream.serve import Accepted, Block, Limits, ServedModel
 from kernelstream.serve.service import Service
 from kernelstream.tables import Block as TableBlock
 from kernelstream.tables import Encoder
+from tests.serve.folders import copy_as_after_a_crash
 
 from .conftest import running
 from .streams import IDS, X, Y
@@ -104,7 +104,7 @@ def test_after_a_crash_the_fleet_is_the_same_bit_for_bit(tmp_path):
     served = ServedModel("test", new_fleet(), tmp_path / "folder", checkpoint_rows=40)
     for start in range(0, 90, 15):
         assert served.submit(rows(start, start + 15)).logged.result(30) == Accepted(15, 0)
-    shutil.copytree(tmp_path / "folder", tmp_path / "copy")
+    copy_as_after_a_crash(tmp_path / "folder", tmp_path / "copy")
     found = ServedModel("test", new_fleet(), tmp_path / "copy")
     served.close()
     assert contents(found.served.model) == contents(served.served.model)
@@ -317,7 +317,7 @@ def test_a_fleet_with_a_store_is_served_and_survives_a_crash(stored):
     assert len(served.served.model.store) == 2
     assert served.state()["n_keys"] == 3
     assert service.key("fleet", '"hall"')["n_seen"] == 25
-    shutil.copytree(stored / "kept", stored / "copy")  # as a crash would leave it
+    copy_as_after_a_crash(stored / "kept", stored / "copy")
     again = Service.from_files(stored / "fleet.ks", stored / "copy")
     for kept in (served, again.models["fleet"]):
         assert contents(kept.served.model) == contents(plain)

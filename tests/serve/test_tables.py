@@ -1,7 +1,6 @@
 """Models that learned from data frames: rows by column name, with text and gaps."""
 
 import json
-import shutil
 
 import pandas as pd
 import pyarrow as pa
@@ -12,6 +11,7 @@ from kernelstream.serve import Accepted, ServedModel
 from kernelstream.serve.log import as_rows
 from kernelstream.serve.problems import Problem
 from kernelstream.serve.service import Service
+from tests.serve.folders import copy_as_after_a_crash
 
 from .test_http import arrow
 
@@ -66,7 +66,7 @@ def test_they_are_learned_logged_and_learned_again(service, tmp_path):
     pending, _ = service.submit("shop", body(RECORDS[20:40], targets=TARGETS[20:40]), JSON)
     assert pending.learned.result(30).accepted == Accepted(20, 0)
     waits = service.predict("shop", body(RECORDS[40:42]), JSON, wait=True)["ids"]
-    shutil.copytree(tmp_path / "shop", tmp_path / "copy")
+    copy_as_after_a_crash(tmp_path / "shop", tmp_path / "copy")
     again = ServedModel("shop", new_model(), tmp_path / "copy")
     pending = again.learn_targets(waits, TARGETS[40:42])
     assert pending.learned.result(30).accepted == Accepted(2, 0)

@@ -1,7 +1,6 @@
 """Rows that wait for their targets outlive the process."""
 
 import os
-import shutil
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +10,7 @@ import kernelstream as ks
 from kernelstream.serve import Accepted, Block, Closed, Limits, ServedModel
 from kernelstream.serve.waiting import DurableRoom
 from kernelstream.waiting import WaitingRoom
+from tests.serve.folders import copy_as_after_a_crash
 
 from .streams import IDS, X, Y, learned_at_once, new_model, rows, same_model
 
@@ -23,7 +23,7 @@ def asked(start, stop, keys=None):
 
 def after_a_crash(folder, tmp_path):
     copy = tmp_path / f"copy-{len(list(tmp_path.iterdir()))}"
-    shutil.copytree(folder, copy)
+    copy_as_after_a_crash(folder, copy)
     return ServedModel("test", new_model(), copy)
 
 
