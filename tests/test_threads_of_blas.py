@@ -1,6 +1,8 @@
 """How many threads matrix products take, and work that several threads share."""
 
 import multiprocessing
+import random
+import signal
 import threading
 import time
 
@@ -10,10 +12,10 @@ import pytest
 import kernelstream as ks
 from kernelstream import threads
 from kernelstream.threads import (
+    OneThread,
     between_steps,
     each,
     no_other_thread,
-    one_thread,
     pausing,
     rows_of_a_piece,
     threads_for,
@@ -36,7 +38,7 @@ class Library:
 @pytest.fixture
 def libraries(monkeypatch):
     found = [Library(4), Library(1), Library(2)]
-    monkeypatch.setattr(one_thread, "_libraries", found)
+    monkeypatch.setattr(threads._blas, "_libraries", found)
     return found
 
 
@@ -45,14 +47,14 @@ def counts(libraries):
 
 
 def test_the_last_who_leaves_gives_threads_back(libraries):
-    with one_thread:
-        with pytest.raises(ValueError, match="within"), one_thread:
+    with OneThread():
+        with pytest.raises(ValueError, match="within"), OneThread():
             raise ValueError("within")
         assert counts(libraries) == [1, 1, 1]
         inside, go_on = threading.Event(), threading.Event()
 
         def work():
-            with one_thread:
+            with OneThread():
                 inside.set()
                 go_on.wait(10)
 
@@ -62,6 +64,33 @@ def test_the_last_who_leaves_gives_threads_back(libraries):
     assert counts(libraries) == [1, 1, 1]
     go_on.set()
     other.join()
+    assert counts(libraries) == [4, 1, 2]
+
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer signals")
+def test_an_interrupt_leaves_blas_its_threads(libraries):
+    """Wherever it comes, also before the body of the context begins."""
+    before = signal.signal(signal.SIGALRM, interrupt)
+    interrupts = 0
+    try:
+        while interrupts < 200:
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-4 * random.random() + 1e-6)
+                while True:
+                    with OneThread():
+                        pass
+            except KeyboardInterrupt:
+                interrupts += 1
+            assert counts(libraries) == [4, 1, 2]
+            with OneThread():
+                assert counts(libraries) == [1, 1, 1]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
     assert counts(libraries) == [4, 1, 2]
 
 
@@ -109,7 +138,7 @@ def test_others_help_and_blas_has_one_thread_meanwhile(libraries):
 def test_as_many_share_work_as_blas_has(libraries):
     both = threading.Barrier(2)
     each(lambda item: both.wait(10), range(2))
-    with one_thread:  # of BLAS, whose place others take
+    with OneThread():  # of BLAS, whose place others take
         each(lambda item: both.wait(10), range(2))
     for library in libraries:
         library.n = 1

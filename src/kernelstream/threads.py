@@ -9,6 +9,7 @@ shared as BLAS likes (docs/benchmarks.md has the figures).
 
 import os
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 __all__ = [
-    "between_steps", "each", "n_cores", "no_other_thread", "one_thread", "pausing",
+    "OneThread", "between_steps", "each", "n_cores", "no_other_thread", "pausing",
     "rows_of_a_piece", "threads_for",
 ]  # fmt: skip
 
@@ -26,19 +27,20 @@ _WORTH_SHARING = 2**25  # from here on threads are worth their waiting for each 
 _FEW_ROWS = 64  # of a matrix product, with fewer than which BLAS is slow
 
 
-class _OneThread:
-    """A context in which BLAS has one thread, for whoever is inside, and for others meanwhile."""
+class _Blas:
+    """The libraries of matrix products, and who wants them to have one thread."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._inside = 0
+        # Re-entrant, since the garbage collector may end a visit while another begins or ends
+        self._lock = threading.RLock()
+        self._visits: dict[int, weakref.ref[OneThread]] = {}
         self._libraries: list[Any] | None = None
         self._before: list[tuple[Any, int]] = []
 
-    def n_without(self) -> int:
-        """How many threads BLAS has where nobody is inside."""
+    def n_threads(self) -> int:
+        """How many threads BLAS has where nobody wants it to have one."""
         with self._lock:
-            counts = self._before if self._inside else self._counts()
+            counts = self._before if self._visits else self._counts()
             return max((n for _, n in counts), default=1)
 
     def _counts(self) -> list[tuple[Any, int]]:
@@ -48,21 +50,38 @@ class _OneThread:
         counts = [(library, library.get_num_threads()) for library in self._libraries]
         return [(library, n) for library, n in counts if n > 1]
 
-    def __enter__(self) -> None:
+    def enter(self, visit: "OneThread") -> None:
+        key = id(visit)
         with self._lock:
-            self._inside += 1
-            if self._inside > 1:
-                return
-            self._before = self._counts()
-            for library, _ in self._before:
-                library.set_num_threads(1)
+            if not self._visits:
+                self._before = self._counts()
+            self._visits[key] = weakref.ref(visit, lambda _: self.leave(key))
+            if len(self._visits) == 1:
+                for library, _ in self._before:
+                    library.set_num_threads(1)
 
-    def __exit__(self, *error: object) -> None:
+    def leave(self, key: int) -> None:
         with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
+            if self._visits.keys() == {key}:
                 for library, n in self._before:
                     library.set_num_threads(n)
+            self._visits.pop(key, None)
+
+
+class OneThread:
+    """A context in which BLAS has one thread, for whoever is inside, and for others meanwhile.
+
+    An interrupt may come just before the body of the context begins, or while it is left. Then the
+    context ends when the exception is dropped, and this object with it.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    def __enter__(self) -> None:
+        _blas.enter(self)
+
+    def __exit__(self, *error: object) -> None:
+        _blas.leave(id(self))
 
 
 class _AsTheyAre:
@@ -81,15 +100,15 @@ def _libraries() -> list[Any]:
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
-one_thread = _OneThread()
+_blas = _Blas()
 _as_they_are = _AsTheyAre()
 
 
-def threads_for(n_rows: int, n_points: int, n_terms: int) -> _OneThread | _AsTheyAre:
+def threads_for(n_rows: int, n_points: int, n_terms: int) -> OneThread | _AsTheyAre:
     """A context for matrix products of so many rows and points, each a sum of so many terms."""
     n_multiplications = n_rows * n_points * n_terms
     least = _SHARED_VECTOR if n_rows == 1 else _SHARED
-    return one_thread if least < n_multiplications <= _WORTH_SHARING else _as_they_are
+    return OneThread() if least < n_multiplications <= _WORTH_SHARING else _as_they_are
 
 
 # --- letting others go first ----------------------------------------------------------------------
@@ -175,7 +194,7 @@ def rows_of_a_piece(n_rows: int, n_points: int, n_terms: int, most: int) -> int:
     """
     if n_rows * n_points * n_terms <= _WORTH_SHARING:
         return most
-    return max(_FEW_ROWS, min(most, -(-n_rows // one_thread.n_without())))
+    return max(_FEW_ROWS, min(most, -(-n_rows // _blas.n_threads())))
 
 
 def each(
@@ -198,7 +217,7 @@ def each(
     >>> each(abs, [-1, 2, -3], n_threads=2)
     [1, 2, 3]
     """
-    n_threads = 1 if _sharing.is_on or len(items) < 2 else n_threads or one_thread.n_without()
+    n_threads = 1 if _sharing.is_on or len(items) < 2 else n_threads or _blas.n_threads()
     if n_threads == 1:
         return [work(item) for item in items]
     done: dict[int, Any] = {}
@@ -216,7 +235,7 @@ def each(
                 left.clear()
                 raise
 
-    with one_thread:  # threads of BLAS would be in the way of these
+    with OneThread():  # threads of BLAS would be in the way of these
         asked = _helpers.asked(take, min(n_threads, len(items)) - 1)
         _sharing.is_on = True
         try:
