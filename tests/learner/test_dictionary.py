@@ -11,7 +11,7 @@ import kernelstream as ks
 from kernelstream import losses, margins, step_sizes
 from kernelstream.budgets import Independent
 from kernelstream.kernels import RBF, Homogenized, Linear, Polynomial
-from kernelstream.learner import open_tile, tile_space
+from kernelstream.learner import tile_space
 from kernelstream.learner.dictionary import learn_dictionary
 from kernelstream.learner.machine import Machine, Parts
 from kernelstream.learner.reference import DictionaryReference
@@ -46,8 +46,7 @@ def compare_with_matrices(chosen, X, y, weight, n_outputs=1, tile_rows=64, compi
     scores = [reference.learn(*row) for row in zip(X, y, weight, strict=True)]
     learner = machine_for(chosen, n_outputs)
     if not compiled:
-        loop = open_tile.learn_alone if chosen.update.is_second_order else learn_dictionary
-        learner.scratch["learn"] = loop.py_func
+        learner.scratch["learn"] = learn_dictionary.py_func
         learner.scratch["tile"] = tile_space.learn_space.py_func
     trail = learner.learn(X, y, weight, tile_rows=tile_rows)[0]
     size = max(1.0, np.abs(scores).max())

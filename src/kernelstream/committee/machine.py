@@ -1,6 +1,6 @@
 """A committee as something that learns: the same methods as one machine."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -156,11 +156,16 @@ class CommitteeMachine(Learner):
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row."""
+        said = self._said_of_row(lambda member: member.learn_row(X, y))
+        self.mixing.learn(self.mixing_state, said, np.array([y]), _ONCE)
+
+    def _said_of_row(self, ask: Callable[[Machine], np.ndarray]) -> np.ndarray:
+        """What members answer for a row, as the mixing takes it: (members, 1, outputs)."""
         said = np.empty((len(self.members), 1, self.n_outputs))
         for scores, member in zip(said, self.members, strict=True):
-            scores[0] = member.learn_row(X, y)
+            scores[0] = ask(member)
         said *= self.factors[:, None, None]
-        self.mixing.learn(self.mixing_state, said, np.array([y]), _ONCE)
+        return said
 
     def learns_in_one_call(self) -> bool:
         """Whether `learn_at_once` may be asked, which undoes itself."""
@@ -211,10 +216,7 @@ class CommitteeMachine(Learner):
 
     def score_row(self, X: Any) -> np.ndarray:
         """The mixed scores of a block of one row, of shape (outputs,)."""
-        said = np.empty((len(self.members), 1, self.n_outputs))
-        for scores, member in zip(said, self.members, strict=True):
-            scores[0] = member.score_row(X)
-        said *= self.factors[:, None, None]
+        said = self._said_of_row(lambda member: member.score_row(X))
         return self.mixing.mix(self.mixing_state, said)[0]
 
     # --- all or nothing --------------------------------------------------------------------------

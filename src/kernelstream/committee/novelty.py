@@ -35,9 +35,8 @@ from kernelstream.committee.sketch import SKETCH_WIDTH
 from kernelstream.compiled import compiled, helper
 from kernelstream.parts import LARGEST_SQUARE, Field
 
-__all__ = ["ADDED_LATER", "NoveltyState", "NoveltyWork", "declared", "new_work", "scan", "sizes_of"]
+__all__ = ["NoveltyState", "NoveltyWork", "declared", "new_work", "scan", "sizes_of"]
 
-ADDED_LATER = ("bend", "gate")  # to the state: files of earlier versions do not have them
 N_HIGHEST = 2
 MOST_CORRELATED = 64  # features: beyond, the covariance is diagonal
 _NEIGHBOURS = 15
@@ -143,7 +142,7 @@ def declared() -> NoveltyState:
         frozen_mean=Field(features, 0.0),
         frozen_scale=Field(features, 0.0, least=0.0),
         limit=Field((), 0.0, least=0.0),
-        bend=Field(features, 0.0, least=0.0),
+        bend=Field(features, 0.0, least=0.0, later=True),
         precision=Field(square, 0.0),
         whitening=Field(square, 0.0),
         n_points=Field((), 0, int, below="points_and_one"),
@@ -159,7 +158,7 @@ def declared() -> NoveltyState:
         width=Field(("projections",), 0.0, least=0.0),
         count=Field(("projections", "bins"), 0, int, below="points_and_one"),
         bin=Field(("projections", "points"), 0, int, below="bins_and_one"),
-        gate=Field((), -1.0),  # about where the normal distribution has a fifth below it
+        gate=Field((), -1.0, later=True),  # about where a fifth of the normal distribution is below
         members=HighestState(
             mean=Field(("members",), 0.0),
             square=Field(("members",), 0.0, least=0.0),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.committee.mixing import first_threshold
-from kernelstream.committee.novelty import ADDED_LATER, declared, new_work, scan, sizes_of
+from kernelstream.committee.novelty import declared, new_work, scan, sizes_of
 from kernelstream.committee.sketch import sketch
 from kernelstream.compiled import as_argument, entry_point
 from kernelstream.learner.gate import Gate
@@ -16,6 +16,7 @@ from kernelstream.learner.rows import refuse_extreme
 from kernelstream.learner.scaled import refuse_too_far
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import check_entries, new_arrays, snapshot
+from kernelstream.learner.state import fields as state_fields
 from kernelstream.learner.undo import Undo
 
 __all__ = ["NoveltyMachine", "Scanned"]
@@ -243,8 +244,9 @@ class NoveltyMachine(Learner):
         ValueError
             If an array makes no sense. The machine is then of no use.
         """
-        for name, array in state_arrays(self.state):
-            may_lack = name in ADDED_LATER or not array.size
+        walk = zip(state_arrays(self.state), state_fields(declared()), strict=True)
+        for (name, array), (_, field) in walk:
+            may_lack = field.later or not array.size
             saved = arrays.get(name, array) if may_lack else arrays[name]
             if saved.shape != array.shape or saved.dtype.kind != array.dtype.kind:
                 raise ValueError(f"{name} is of type {saved.dtype} and shape {saved.shape}")

@@ -20,7 +20,7 @@ from kernelstream.learner.learn import Trail, Work, learn_rows, new_trail, new_w
 from kernelstream.learner.machine import Machine, Parts, corrects_norms, refuse_beyond
 from kernelstream.learner.rows import refuse_large
 from kernelstream.learner.scaled import refuse_unfit
-from kernelstream.learner.state import State, arrays, check_values, mapped
+from kernelstream.learner.state import CACHE_LINE, State, arrays, check_values, mapped
 from kernelstream.learner.views import moved
 from kernelstream.parts import rule
 from kernelstream.stores import NOTHING_PENDING, write_row
@@ -30,7 +30,6 @@ __all__ = ["Layout", "Models", "RowsBefore", "learn", "n_cores", "scores"]
 
 _ROWS_WORTH_A_THREAD = 500
 _PIECES_OF_A_THREAD = 4
-_CACHE_LINE = 64  # bytes
 
 
 class Layout:
@@ -244,8 +243,8 @@ def _new_workspace(models: Models) -> Workspace:
 
 def _alone(array: np.ndarray) -> np.ndarray:
     """An array like this whose cache lines are its own: threads that share one wait for it."""
-    memory = np.zeros(array.nbytes + 2 * _CACHE_LINE, np.uint8)
-    start = -memory.ctypes.data % _CACHE_LINE
+    memory = np.zeros(array.nbytes + 2 * CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
     return memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
 
 

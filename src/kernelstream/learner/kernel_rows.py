@@ -16,17 +16,18 @@ __all__ = ["has_kernel_rows", "largest_norm2", "norm2_of", "write_kernel_values"
 
 def has_kernel_rows(machine: "Machine") -> bool:
     """Whether compiled code can make the kernel values of a machine's points with a row."""
-    kernel = machine.kernel
-    return (
-        machine.store.points_in_memory() is not None
-        and kernel.from_products
-        and kernel.is_bounded_by_cache
-    )
+    return machine.store.points_in_memory() is not None and machine.largest_norm2() > 0.0
 
 
 def largest_norm2(machine: "Machine") -> float:
-    """A squared norm up to which rows need no special care; beyond, the longer way decides."""
+    """A squared norm up to which rows need no special care; beyond, the longer way decides.
+
+    Zero: it always does.
+    """
     kernel, dtype = machine.kernel, machine.dtype
+    is_here = not machine.is_sparse and machine.parts.device is None
+    if not (is_here and kernel.from_products and kernel.is_bounded_by_cache):
+        return 0.0
     for exponent in range(30, -30, -1):
         norm2 = np.array([10.0**exponent], dtype)
         is_small = kernel.magnitude(norm2)[0] <= largest_kernel(dtype)

@@ -16,7 +16,7 @@ from kernelstream.expansion import AllChanges, scoring
 from kernelstream.kernels import Kernel
 from kernelstream.learner import second_order
 from kernelstream.learner.gate import Gate
-from kernelstream.learner.kernel_rows import has_kernel_rows, largest_norm2, norm2_of
+from kernelstream.learner.kernel_rows import largest_norm2, norm2_of
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
 from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS, TILE_ROWS
 from kernelstream.learner.plan import (
@@ -43,6 +43,7 @@ from kernelstream.learner.rows import (
     refuse_large,
 )
 from kernelstream.learner.scaled import (
+    in_units,
     scaled,
     scaled_in_order,
     scaled_targets,
@@ -348,10 +349,8 @@ class Machine(Learner):
                         if said is not None:
                             own.scores[:], own.margin[:] = said
                         start = stop
-                    if alike.units is not None and keep_scores:  # scores in the units of y
-                        zero, unit, least, most = alike.units[:, :, None]
-                        scores = trail.scores[first - begin : start - begin]
-                        scores[:] = np.clip(zero + unit * scores, least, most)
+                    if alike.units is not None and keep_scores:
+                        in_units(trail.scores[first - begin : start - begin], alike.units)
                     renew_after(self, n_before)
                 trails.append(trail)
         return trails
@@ -418,11 +417,9 @@ class Machine(Learner):
         if not LOOPS[self.parts.loop](self, X, x, target, weight, trail):
             raise BadRow(0, TOO_LARGE_A_STEP)
         renew_after(self, n_before)
-        scores = trail.scores[0]
-        if units is not None:  # scores in the units of y
-            zero, unit, least, most = units[:, 0]
-            np.clip(zero + unit * scores, least, most, out=scores)
-        return scores
+        if units is not None:
+            in_units(trail.scores, units)
+        return trail.scores[0]
 
     def learns_in_one_call(self) -> bool:
         """Whether `learn_at_once` changes the machine in a single call of compiled code.
@@ -534,24 +531,10 @@ class Machine(Learner):
             self.scratch["work"] = sizes, memory
         return memory
 
-    def kernel_rule(self) -> tuple[Any, float]:
-        """The kernel in compiled code, and the squared norm up to which rows may be given to it.
-
-        Zero: none may, or compiled code cannot make the kernel values of points and rows.
-        """
-        if "kernel" not in self.scratch:
-            found = None, 0.0
-            if has_kernel_rows(self):
-                found = self.kernel.to_rule(self.dtype), self._largest_norm2()
-            self.scratch["kernel"] = found
-        return self.scratch["kernel"]
-
-    def _largest_norm2(self) -> float:
+    def largest_norm2(self) -> float:
         """A squared norm up to which rows need no other check; zero: there is none."""
         if "largest" not in self.scratch:
-            kernel, is_here = self.kernel, not self.is_sparse and self.parts.device is None
-            is_known = is_here and kernel.from_products and kernel.is_bounded_by_cache
-            self.scratch["largest"] = largest_norm2(self) if is_known else 0.0
+            self.scratch["largest"] = largest_norm2(self)
         return self.scratch["largest"]
 
     def changes(self) -> AllChanges:
@@ -709,7 +692,7 @@ class Machine(Learner):
 
     def checked_row(self, X: Any) -> np.ndarray:
         """The row cache of one row, checked without the cost of checking a block."""
-        largest = self._largest_norm2()
+        largest = self.largest_norm2()
         if largest > 0.0:
             norm2 = norm2_of(X[0])
             if norm2 <= largest:  # NaN is not

@@ -28,18 +28,11 @@ import numpy as np
 from kernelstream.compiled import compiled, helper
 from kernelstream.learner.dictionary import is_sound, largest_variance
 from kernelstream.learner.kernel_rows import norm2_of, write_kernel_values
-from kernelstream.learner.tile_space import Given, note, surprise, terms_of
+from kernelstream.learner.tile_space import given_of, note, surprise, terms_of
 from kernelstream.updates.dual import PERIOD
 
-__all__ = ["LEARNED", "LONGER", "REFUSED", "AloneWork", "learn_alone", "new_alone_work"]
+__all__ = ["AloneWork", "learn_alone", "new_alone_work"]
 
-LEARNED, REFUSED, LONGER = 1, 0, -1  # `LONGER`: nothing has changed, and a tile of one row may
-
-# What a row must be worth to join a full dictionary, in units of what the cheapest point costs, for
-# every unit of `worth` beyond one: the rows after it may raise that. Measured with worth = 10: less
-# than this changes little but the time. With worth = 1, where all may try, a bar of a quarter has
-# 3.5 % errors on shuffled USPS, mean of three, and none has 3.4 %.
-FIRST_SHARE = 0.25
 EXACT = 1e-12  # coordinates reproduce kernel values so well that there is nothing to correct
 
 PRECISION, FRESH, VARIANCE, DELTA, NOISE, SETTLED = range(6)  # of `OpenTile.numbers`
@@ -78,7 +71,7 @@ def new_alone_work(n_outputs: int, n_slots: int) -> AloneWork:
 def learn_alone(
     model, kernel, rows, row_cache, state, largest, X, x, y, weights, trail, writer, changes, work
 ):
-    """Learn the only row of X: `LEARNED`, `REFUSED`, or `LONGER` where another way has to do it.
+    """Learn the only row of X; False: nothing has changed, and a tile of one row learns it, or not.
 
     Rows whose squared norm is beyond `largest` need more care with their kernel values.
     """
@@ -86,7 +79,7 @@ def learn_alone(
     tile, c, ridge = dual.tile, model.regularization, model.budget.ridge
     norm2, i, n = norm2_of(X[0]), tile.n_rows[0], expansion.n_points[0]
     if not norm2 <= largest:  # NaN is not either
-        return LONGER
+        return False
     x[0] = norm2
     n_first, n_new = n - tile.n_joined[0], tile.n_joined[0]
     write_kernel_values(kernel, rows, row_cache, n_first, X[0], norm2, work.k)
@@ -94,24 +87,21 @@ def learn_alone(
     k_xx = float(kernel.of_products(norm2, norm2, norm2))
     own, left = catch_up(budget.inverse, dual.covariance, tile, n_first, i, k_xx, work)
     read_scores(dual.values, tile, n_first, i, work.scores)
-    given = Given(
-        n_first, state.margin.epsilon[0], state.step_size.eta[0],
-        FIRST_SHARE * (model.budget.worth - 1.0) * dual.bar[0],
-    )  # fmt: skip
+    given = given_of(model, state, n_first)
     note(model, given, n_new, work.scores, work.target, y, trail, 0)
     weight = weights[0] * model.loss_weight
     if weight == 0.0:
-        return LEARNED  # a row without weight is as good as absent
+        return True  # a row without weight is as good as absent
     most = model.budget.most_dependent(k_xx)
     if not is_sound(work.target, work.scores, k_xx, most, weight, c, True):
-        return REFUSED
+        return False
     squares = squared_length(tile, n_first, n_new, i, work) if ridge > 0.0 else 0.0
     terms = terms_of(
         model, given, n_new, work.target, work.scores, weight, k_xx, own, left, squares,
         largest_term(dual.covariance, tile, n_first, i), True,
     )  # fmt: skip
     if terms.joins and not reproduces(budget.gram, n_first, tile.a[i], work.k, k_xx, ridge):
-        return LONGER
+        return False
     dual.squared[0] += surprise(work.target, work.scores, terms.variance, left, c)
     for m in range(n + 1 if terms.joins else n):
         changes.mark(m)
@@ -123,7 +113,7 @@ def learn_alone(
         trail.slot[0] = n
         trail.n_points[0] = n + 1
     writer.write_points(expansion, tile, trail, 1)
-    return LEARNED
+    return True
 
 
 # --- the row, before it is learned ---------------------------------------------------------------

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
 __all__ = [
+    "in_units",
     "refuse_too_far",
     "refuse_unfit",
     "scaled",
@@ -85,6 +86,15 @@ def scaled_targets(machine: "Machine", y: np.ndarray) -> np.ndarray:
     rule, state = machine.target_scaling, machine.state.target_scaling
     zero, unit = rule.unit_of(state)
     return np.array([rule.scale_target(state, target, zero, unit) for target in y.tolist()])
+
+
+def in_units(scores: np.ndarray, units: np.ndarray) -> None:
+    """Turn scores of rows in order into the units of their targets, in place.
+
+    `units` are those of `targets_in_order`: zero, unit, least and most, of each row.
+    """
+    zero, unit, least, most = units[:, :, None]
+    np.clip(zero + unit * scores, least, most, out=scores)
 
 
 def unscaled_scores(machine: "Machine", scores: np.ndarray) -> np.ndarray:

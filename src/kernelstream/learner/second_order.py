@@ -30,19 +30,9 @@ from scipy.linalg import lapack
 from kernelstream.compiled import compiled
 from kernelstream.learner.algebra import algebra_of, inverse_root
 from kernelstream.learner.learn import Trail
-from kernelstream.learner.open_tile import (
-    DELTA,
-    EXACT,
-    FIRST_SHARE,
-    LONGER,
-    NOISE,
-    PRECISION,
-    SETTLED,
-    learn_alone,
-    new_alone_work,
-)
+from kernelstream.learner.open_tile import DELTA, EXACT, NOISE, PRECISION, SETTLED
 from kernelstream.learner.rows import rows_until
-from kernelstream.learner.tile_space import Given, Space, learn_space, new_space
+from kernelstream.learner.tile_space import Space, given_of, learn_space, new_space
 from kernelstream.parts import SLACK
 from kernelstream.stores import Values
 from kernelstream.updates.dual import PERIOD
@@ -87,12 +77,8 @@ def learn_by_tiles(
             rows = slice(start, stop)
             own = Trail(*(column[rows] for column in trail))
             given = X[rows], x[rows], y[rows], weight[rows], own
-        done = LONGER
-        if stop - start == 1 and machine.state.update.tile.n_rows[0] > 0:
-            done = _learn_alone(machine, *given)
-        if done == LONGER:
-            close(machine)
-            done = _learn_tile(machine, *given)
+        close(machine)
+        done = _learn_tile(machine, *given)
         if machine.n_seen // PERIOD > n_seen // PERIOD:
             follow_period(machine)
         start += done
@@ -101,34 +87,13 @@ def learn_by_tiles(
     return start
 
 
-def _learn_alone(
-    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
-) -> int:
-    """Learn a row as one more of an open tile; `LONGER`: it cannot be.
-
-    Tiles are opened by rows that come one by one (`kernelstream.learner.single_row`). In a block a
-    row may be alone between two renewals; that is no reason to compile what such rows need.
-    """
-    store, (kernel, largest) = machine.store, machine.kernel_rule()
-    if largest == 0.0:
-        return LONGER
-    return int(machine.call(
-        "learn", learn_alone, machine.model, kernel, store.rows, store.row_cache,
-        machine.loop_state(), largest, X, x, y, weight, trail, store.writer(X, x, None),
-        machine.changes(), machine.memory(new_alone_work, machine.n_outputs, machine.n_slots),
-    ))  # fmt: skip
-
-
 def _learn_tile(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
     state, store, model = machine.loop_state(), machine.store, machine.model
     values = machine.kernel_tile(X, x, y, weight)
     space, products = _products(machine, values)
-    given = Given(
-        machine.n_points, float(state.margin.epsilon[0]), float(state.step_size.eta[0]),
-        FIRST_SHARE * (model.budget.worth - 1.0) * float(state.update.bar[0]),
-    )  # fmt: skip
+    given = given_of(model, state, machine.n_points)
     done = machine.call("tile", learn_space, model, given, space, y, weight, trail)
     machine.changes().mark_all()
     joined = space.joined[: space.counts[0]]

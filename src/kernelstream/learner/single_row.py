@@ -21,7 +21,7 @@ from kernelstream.learner import second_order
 from kernelstream.learner.kernel_rows import has_kernel_rows, norm2_of, write_kernel_values
 from kernelstream.learner.learn import learn_tile, new_trail
 from kernelstream.learner.least_squares import learn_least_squares, new_least_squares_work
-from kernelstream.learner.open_tile import LEARNED, learn_alone, new_alone_work
+from kernelstream.learner.open_tile import learn_alone, new_alone_work
 from kernelstream.learner.renewal import rows_until_due
 from kernelstream.learner.rows import LARGEST_TARGET, TOO_LARGE_A_STEP, BadRow
 from kernelstream.learner.state import arrays, memory_of
@@ -129,7 +129,8 @@ class PointRow(RowPath):
         super().__init__(machine)
         self.rows, self.row_cache = machine.store.rows, machine.store.row_cache
         self.has_limit = machine.limit is not None
-        self.kernel, self.largest = machine.kernel_rule()
+        self.kernel = machine.kernel.to_rule(machine.dtype)
+        self.largest = machine.largest_norm2()
         self.raw = np.zeros((machine.n_outputs, self.state.expansion.coef.shape[1], 1))
         self.memory = np.zeros(machine.n_slots + 1, machine.dtype)
         self.work = self._new_work(machine)
@@ -209,15 +210,15 @@ class SecondOrderRow(PointRow):
         return (not is_due or machine.undoes) and super().is_whole(machine)
 
     def _learn_taken(self, machine: "Machine") -> bool:
-        done = self._call(
+        is_learned = self._call(
             learn_alone, self.model, self.kernel, self.rows, self.row_cache, self.given_state,
             self.largest, self.X, self.x, self.y, self.weight, self.trail, self._lent_writer(),
             self.changes, self.work,
         )  # fmt: skip
-        if done == LEARNED and self.n_seen[0] % PERIOD == 0:
+        if is_learned and self.n_seen[0] % PERIOD == 0:
             with machine.threads(PERIOD, None):
                 second_order.follow_period(machine)
-        return bool(done == LEARNED)
+        return bool(is_learned)
 
 
 # --- over weights --------------------------------------------------------------------------------

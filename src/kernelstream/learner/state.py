@@ -17,6 +17,7 @@ from kernelstream.stores import DeviceMatrix
 from kernelstream.updates.dual import PERIOD
 
 __all__ = [
+    "CACHE_LINE",
     "Drift",
     "State",
     "allocate",
@@ -38,7 +39,7 @@ __all__ = [
     "snapshot",
 ]
 
-_CACHE_LINE = 64  # bytes
+CACHE_LINE = 64  # bytes
 _FEW_LINES = 32  # of a matrix, which fit into the processor's cache however they lie
 # Axes of the same size in all models; rows wait for at most a period.
 _FIXED = {"one": 1, "functions": 2, "scale": 3, "none": 0, "six": 6, "tile": PERIOD}
@@ -117,7 +118,7 @@ def _apart(n: int, n_bytes: int) -> int:
     Lines that are an even number of the processor's cache lines apart share few of the places in
     its cache: a column of 128 numbers would not fit, where the budget is a power of two.
     """
-    per_line = _CACHE_LINE // n_bytes
+    per_line = CACHE_LINE // n_bytes
     return n if n <= _FEW_LINES else per_line * (-(-n // per_line) | 1)
 
 
