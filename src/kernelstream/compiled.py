@@ -1,13 +1,15 @@
 """Compilation, cached on disk so that a second process starts warm.
 
 Numba notices an edit of the compiled function's own file only, while our rules live in other files.
-So the cache folder carries a hash of the whole package's source.
+So the cache folder carries a hash of the whole package's source. Where that source lies, and since
+when, does not matter: all environments of a user share what one of them has compiled.
 """
 
 import gc
 import hashlib
 import logging
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -18,9 +20,10 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite.binding import parse_bitcode
+from llvmlite.binding import get_host_cpu_name, parse_bitcode
 from numba import types
 from numba.core import event
+from numba.core.caching import IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, compile_result
 from numba.core.targetconfig import ConfigStack
@@ -43,9 +46,12 @@ __all__ = [
 _logger = logging.getLogger("kernelstream")
 
 
-def _source_hash() -> str:
+def _fingerprint() -> str:
+    """A hash of all that machine code depends on but the types of its arguments."""
     package = Path(__file__).resolve().parent
     digest = hashlib.sha256()
+    machine = sys.implementation.cache_tag, numba.__version__, get_host_cpu_name()
+    digest.update(repr(machine).encode())
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode())
         digest.update(path.read_bytes())
@@ -61,7 +67,7 @@ def _cache_folder() -> Path | None:
         Path(home) if home else Path("~/.cache").expanduser(),
         Path(tempfile.gettempdir()) / f"kernelstream-{os.environ.get('USER', 'user')}",
     ]
-    name = _source_hash()
+    name = _fingerprint()
     for candidate in candidates:
         if candidate is None:
             continue
@@ -247,32 +253,35 @@ def _cached(function: Callable[..., Any], options: dict[str, Any], folder: str =
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
     if _FOLDER is not None:
         # read while decorating
-        numba.config.CACHE_DIR = str(_FOLDER / folder)  # type: ignore[attr-defined]
+        numba.config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]
     try:
         made = numba.njit(cache=keeps, **options)(function)
     finally:
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
-    if keeps:
-        _keep_only_ours(made)
+    if keeps and _FOLDER is not None:
+        cache = made._cache  # noqa: SLF001 (nothing of it is public)
+        name = cache._impl.filename_base  # noqa: SLF001
+        cache._cache_file = _Keeper(_FOLDER / folder / function.__module__, name)  # noqa: SLF001
         if "pipeline_class" in options:
-            made._cache._impl.rebuild = _rebuilt_piece  # noqa: SLF001
+            cache._impl.rebuild = _rebuilt_piece  # noqa: SLF001
     return made
 
 
-def _keep_only_ours(function: Any) -> None:
-    """Write to disk only what was compiled for parts of this package.
+class _Keeper(IndexDataCacheFile):
+    """Keeps on disk what was compiled for parts of this package, and nothing else.
 
     The folder is that of our source. A part of the user's may change while ours does not; machine
     code made of its old lines would then be taken for that of the new ones.
     """
-    index = function._cache._cache_file  # noqa: SLF001 (nothing of it is public)
-    save = index.save
 
-    def save_ours(key: Any, data: Any) -> None:
+    def __init__(self, folder: Path, name: str) -> None:
+        super().__init__(str(folder), name, source_stamp="")
+        self._folder = folder
+
+    def save(self, key: Any, data: Any) -> None:
         if all(map(_is_known, key[0])):
-            save(key, data)
-
-    index.save = save_ours
+            self._folder.mkdir(parents=True, exist_ok=True)
+            super().save(key, data)
 
 
 def _is_known(kind: Any) -> bool:
