@@ -1,8 +1,9 @@
 """The demo: digits in the order of a decimal counter, for a committee, SVMD and NORMA."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 
@@ -18,24 +19,42 @@ from kernelstream.drawing import BLUE, GREY, ORANGE, PURPLE, in_percent, tidy
 
 __all__ = ["run"]
 
-_LEARNERS = {
-    "auto": ("AutoClassifier", PURPLE, "-"),
-    "svmd": ("SVMD", BLUE, "-"),
-    "svmd-single-step": ("SVMD single-step", ORANGE, "--"),
-    "norma": ("NORMA", GREY, "-."),
-}
+_SHARED = {"gamma": 0.001, "budget": 256}  # all but the committee start with the step size 0.1
 _N_DIGITS, _N_PASSES = 2, 8
 
 
-def _model(name: str) -> Any:
-    """The committee has nothing to tune; the others start with the same step size.
+class _Learner(NamedTuple):
+    """What is shown, and how."""
 
-    NORMA's then follows its schedule.
-    """
-    if name == "auto":
-        return ks.AutoClassifier()
-    step_size = {"step_size": ks.step_sizes.SqrtDecay(0.1, tau=100)} if name == "norma" else {}
-    return ks.make(name, "classifier", gamma=0.001, budget=256, **step_size)
+    title: str
+    colour: str
+    style: str
+    make: Callable[[], Any]
+
+
+_COMMITTEE = _Learner("AutoClassifier", PURPLE, "-", ks.AutoClassifier)
+_LEARNERS = [
+    _COMMITTEE,
+    _Learner("SVMD", BLUE, "-", lambda: ks.make("svmd", "classifier", **_SHARED)),
+    _Learner(
+        "SVMD single-step", ORANGE, "--",
+        lambda: ks.make("svmd-single-step", "classifier", **_SHARED),
+    ),
+    _Learner(
+        "NORMA", GREY, "-.",
+        lambda: ks.make(
+            "norma", "classifier", step_size=ks.step_sizes.SqrtDecay(0.1, tau=100), **_SHARED
+        ),
+    ),
+]  # fmt: skip
+
+
+class _Run(NamedTuple):
+    """What became of a learner."""
+
+    learner: _Learner
+    result: Any
+    seconds: float
 
 
 def run(out: Path) -> None:
@@ -51,17 +70,16 @@ def run(out: Path) -> None:
         soft_wrap=True,
         highlight=False,
     )
-    results, seconds = {}, {}
+    runs = []
     _warm_up(X, y)
-    for name in _LEARNERS:
-        model = _model(name)
-        begin = time.perf_counter()
-        results[name] = ks.prequential(model, X, y, progress=True)
-        seconds[name] = time.perf_counter() - begin
-    console.print(_table(results, seconds))
+    for learner in _LEARNERS:
+        model, begin = learner.make(), time.perf_counter()
+        result = ks.prequential(model, X, y, progress=True)
+        runs.append(_Run(learner, result, time.perf_counter() - begin))
+    console.print(_table(runs))
     out.mkdir(parents=True, exist_ok=True)
     path = out / "demo.png"
-    draw(results, path)
+    _draw(runs, path)
     console.print(f"\nThe plot is in {path}\n", highlight=False)
     console.print(
         "Next, try a stream of your own:\n\n"
@@ -76,34 +94,34 @@ def run(out: Path) -> None:
 
 def _warm_up(X: np.ndarray, y: np.ndarray) -> None:
     """Compile before the time is measured; the compiled code is kept on disk."""
-    for name in _LEARNERS:
-        ks.prequential(_model(name), X[:300], y[:300])
+    for learner in _LEARNERS:
+        ks.prequential(learner.make(), X[:300], y[:300])
 
 
-def _table(results: dict[str, Any], seconds: dict[str, float]) -> Table:
+def _table(runs: list[_Run]) -> Table:
     table = Table(title="One pass over the stream")
     table.add_column("learner")
     for column in ("error", "last 500", "final step", "support vectors", "seconds"):
         table.add_column(column, justify="right")
-    for name, result in results.items():
+    for learner, result, seconds in runs:
         own = [f"{result.step_sizes[-1]:.3f}", str(result.n_support[-1])]
         table.add_row(
-            _LEARNERS[name][0], f"{result.error_rate:.1%}", f"{result.errors[-500:].mean():.1%}",
-            *(["of members"] * 2 if name == "auto" else own), f"{seconds[name]:.3f}",
+            learner.title, f"{result.error_rate:.1%}", f"{result.errors[-500:].mean():.1%}",
+            *(["of members"] * 2 if learner is _COMMITTEE else own), f"{seconds:.3f}",
         )  # fmt: skip
     return table
 
 
-def draw(results: dict[str, Any], path: Path) -> None:
+def _draw(runs: list[_Run], path: Path) -> None:
     """Plot the running error and the step size, like figure 6 of the paper."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
-    for name, result in results.items():
-        label, colour, style = _LEARNERS[name]
+    for learner, result, _ in runs:
         rows = np.arange(1, len(result.errors) + 1)
-        label = f"{label}: {result.error_rate:.1%}"
-        left.plot(rows, result.average_error, color=colour, ls=style, lw=1.8, label=label)
-        if name != "auto":  # its members have step sizes of their own
-            right.plot(rows, result.step_sizes, color=colour, ls=style, lw=1.4, label=label)
+        look = {"color": learner.colour, "ls": learner.style}
+        label = f"{learner.title}: {result.error_rate:.1%}"
+        left.plot(rows, result.average_error, lw=1.8, label=label, **look)
+        if learner is not _COMMITTEE:  # its members have step sizes of their own
+            right.plot(rows, result.step_sizes, lw=1.4, **look)
     left.set(xlabel="rows seen", ylabel="average error so far", yscale="log", xlim=(1, len(rows)))
     in_percent(left.yaxis)
     left.set_yticks([0.02, 0.05, 0.1, 0.2, 0.5, 1.0])
