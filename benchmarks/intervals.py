@@ -1,15 +1,20 @@
-"""How often y lies within the intervals of a second-order learner: nominal against actual.
+"""How often y lies within the interval that a regressor gives: nominal against actual.
 
-    python benchmarks/intervals.py
+    python benchmarks/intervals.py               # second-order learners, on a Friedman function
+    python benchmarks/intervals.py committee     # AutoRegressor, on the benchmark's streams
 
-Rows of a Friedman function with noise of standard deviation 1, stationary or drifting, are
-predicted in blocks of 50 before they are learned; the first 1,000 are not counted.
+Rows are predicted before they are learned: those of the Friedman function in blocks of 50, those of
+the benchmark one by one. The Friedman function has noise of standard deviation 1, and is stationary
+or drifts; its first 1,000 rows are not counted. Of the benchmark's streams the first 100 are not.
 """
+
+import sys
 
 import numpy as np
 from scipy.stats import norm
 
 import kernelstream as ks
+from kernelstream.benchmark.streams import STREAMS
 from kernelstream.updates import Dual
 
 NOMINAL = (0.5, 0.8, 0.9, 0.95, 0.99)
@@ -24,30 +29,43 @@ def friedman(n_rows, seed, drifts):
     return X, f + random.normal(size=n_rows)
 
 
-def measure(drifts, forgetting, n_rows=6000):
-    X, y = friedman(n_rows, 0, drifts)
-    model = ks.make(
-        "sog-svr", "regressor", gamma=0.5, budget=200, update=Dual(forgetting=forgetting)
-    )
+def measure(model, X, y, n_first, n_block):
+    """A line of the table: shares of rows inside, root mean squared error, mean deviation."""
+    n_rows = len(y)
     errors, stds = np.zeros(n_rows), np.ones(n_rows)
-    for start in range(0, n_rows, 50):
-        rows = slice(start, start + 50)
+    for start in range(0, n_rows, n_block):
+        rows = slice(start, start + n_block)
         if start:
             mean, stds[rows] = model.predict(X[rows], return_std=True)
             errors[rows] = y[rows] - mean
         model.partial_fit(X[rows], y[rows])
-    size = np.abs(errors[1000:]) / stds[1000:]
-    inside = [np.mean(size < norm.ppf(0.5 + share / 2)) for share in NOMINAL]
-    return inside, np.sqrt(np.mean(errors[1000:] ** 2)), stds[1000:].mean()
+    errors, stds = np.abs(errors[n_first:]), stds[n_first:]
+    inside = [np.mean(errors <= norm.ppf(0.5 + share / 2) * stds) for share in NOMINAL]
+    shares = " | ".join(f"{share:.1%}" for share in inside)
+    return f"{shares} | {np.sqrt(np.mean(errors**2)):.3g} | {stds.mean():.3g} |"
+
+
+def second_order():
+    for drifts in (False, True):
+        X, y = friedman(6000, 0, drifts)
+        for forgetting in (1.0, 0.998):
+            model = ks.make(
+                "sog-svr", "regressor", gamma=0.5, budget=200, update=Dual(forgetting=forgetting)
+            )
+            name = "drifting" if drifts else "stationary"
+            print(f"| {name}, {forgetting:g} | {measure(model, X, y, 1000, 50)}")
+
+
+def committee():
+    for stream in STREAMS.values():
+        if stream.task == "regress":
+            rows = stream.rows()
+            y = np.asarray(rows.y, float)
+            line = measure(ks.AutoRegressor(), rows.X, y, 100, 1)
+            print(f"| {stream.name} ({stream.half}) | {line}", flush=True)
 
 
 if __name__ == "__main__":
-    print("| stream, forgetting |", " | ".join(f"{share:.0%}" for share in NOMINAL),
-          "| rmse | mean std |")  # fmt: skip
+    print("| stream |", " | ".join(f"{share:.0%}" for share in NOMINAL), "| rmse | mean std |")
     print("|---|" + "---|" * (len(NOMINAL) + 2))
-    for drifts in (False, True):
-        for forgetting in (1.0, 0.998):
-            inside, rmse, std = measure(drifts, forgetting)
-            shares = " | ".join(f"{share:.1%}" for share in inside)
-            name = "drifting" if drifts else "stationary"
-            print(f"| {name}, {forgetting:g} | {shares} | {rmse:.2f} | {std:.2f} |")
+    committee() if sys.argv[1:] == ["committee"] else second_order()

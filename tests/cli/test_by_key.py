@@ -63,7 +63,8 @@ def test_a_model_for_every_sensor(tmp_path, frame, form):
     assert "line 3: its key 'east' is unknown" in result.output
     assert "line 4: its key is null" in result.output
     assert "4 rows, 3 bad" in result.output
-    assert "for a single model" in call("predict", model, path, "--proba", code=1).output
+    for option in ("--proba", "--std"):
+        assert "for a single model" in call("predict", model, path, option, code=1).output
 
 
 def test_bad_keys_and_labels_are_counted_and_a_run_resumes(tmp_path, frame):

@@ -70,12 +70,21 @@ def test_the_committee_is_what_learns(path, tmp_path):
     assert "--gamma is for a single algorithm" in wrong.stderr
 
 
+@pytest.mark.usefixtures("without_compiler")
+def test_numbers_with_deviations(path, tmp_path):
+    call("run", path, "--target", "a", "--task", "regress", "--model", tmp_path / "m.ks")
+    lines = call("predict", tmp_path / "m.ks", path, "--std").stdout.splitlines()
+    assert lines[0] == "row,prediction,score,std"
+    assert all(0.0 < float(line.split(",")[3]) < 100.0 for line in lines[1:])
+
+
 def test_novelty_without_anything_to_tune(path, tmp_path):
     result = call("run", path, "--task", "novelty", "--nu", 0.1, "--model", tmp_path / "m.ks")
     assert "threshold" in result.stdout
     assert ks.load(tmp_path / "m.ks").nu == 0.1
     assert "threshold" in call("info", tmp_path / "m.ks").stdout
     assert "has no classes" in call("predict", tmp_path / "m.ks", path, "--proba", code=1).stderr
+    assert "predicts none" in call("predict", tmp_path / "m.ks", path, "--std", code=1).stderr
 
 
 def test_baselines_are_what_they_say():

@@ -111,11 +111,15 @@ def test_the_whole_of_it(tmp_path, table):
 def test_regression_and_novelty(tmp_path, table):
     path = written(tmp_path, table.drop(columns="label"), "csv")
     result = call(
-        "run", path, "--target", "number", "--task", "regress", "--metrics", tmp_path / "m"
-    )
+        "run", path, "--target", "number", "--task", "regress", "--metrics", tmp_path / "m",
+        "--model", tmp_path / "r.ks",
+    )  # fmt: skip
     last = json.loads((tmp_path / "m").read_text().splitlines()[-1])
     assert last["recent_error"] < 0.5 * table["number"].var()
     assert "mean squared error" in result.stdout
+    answer = call("predict", tmp_path / "r.ks", path, "--std", code=1)
+    assert answer.stdout == ""
+    assert "use a committee, such as AutoRegressor" in answer.stderr
     numbers = written(tmp_path, table[["a", "b"]], "csv")
     result = call("run", numbers, "--task", "novelty", "--nu", 0.1, "--model", tmp_path / "n.ks")
     assert "alarms" in result.stdout

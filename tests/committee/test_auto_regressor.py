@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 
 import kernelstream as ks
+from kernelstream.committee import HighestMean
 
 X, Y = make_friedman1(300, random_state=0)
 X = X * 10.0 ** np.arange(-5, 5)  # in units of all sizes
@@ -42,6 +43,29 @@ def test_blocks_rows_files_and_undo(tmp_path):
     assert pieces.weights_ == pytest.approx(whole.weights_, abs=1e-6)
     assert pieces.predict_one(X[3]) == pytest.approx(pieces.predict(X[3:4])[0], rel=1e-12)
     assert clone(pieces).get_params() == pieces.get_params()
+
+
+def test_deviations(tmp_path):
+    random = np.random.default_rng(5)
+    rows = random.uniform(-1.0, 1.0, size=(900, 3))
+    y = 5.0 + np.sin(3.0 * rows[:, 0]) + 0.2 * random.normal(size=900)
+    model, inside = ks.AutoRegressor().partial_fit(rows[:300], y[:300]), []
+    for start in range(300, 900, 20):
+        block = slice(start, start + 20)
+        mean, std = model.predict(rows[block], return_std=True)
+        np.testing.assert_array_equal(mean, model.predict(rows[block]))
+        inside.append(np.abs(y[block] - mean) < 1.645 * std)
+        model.partial_fit(rows[block], y[block])
+    assert 0.86 < np.mean(inside) < 0.95
+    mean, near = model.predict(rows[:50], return_std=True)
+    assert 0.15 < np.median(near) < 0.3
+    assert np.median(model.predict(10.0 * rows[:50], return_std=True)[1]) > 1.5 * np.median(near)
+    model.save(tmp_path / "model.ks")
+    again = ks.load(tmp_path / "model.ks").predict(rows[:50], return_std=True, ids=range(50))
+    np.testing.assert_array_equal(again, (mean, near))
+    model.machine_.mixing = HighestMean()
+    with pytest.raises(ValueError, match=r"HighestMean.*how certain"):
+        model.predict(rows[:1], return_std=True)
 
 
 def test_better_than_its_members_and_others():

@@ -78,7 +78,7 @@ class RidgeReference:
     def predict(self, f):
         mse = np.average(self.errors, axis=0, weights=self.weights) if self.errors else None
         q = np.full(self.n, 1.0 / self.n) if mse is None else mse**-2.0 / (mse**-2.0).sum()
-        self.centre = q @ f
+        self.q, self.centre = q, q @ f
         self.h = f - self.centre
         if mse is None:
             return self.centre
@@ -125,6 +125,56 @@ def test_ridge_stacking():
     weights = mixing.weights(state)
     assert weights.argmax() == 0
     np.testing.assert_allclose(weights.sum(), 1.0)
+
+
+class DeviationReference:
+    """The formulas at the head of `kernelstream.committee.deviations`."""
+
+    def __init__(self):
+        self.E, self.S, self.b, self.H, self.n = 0.0, 0.0, 0.0, 10.0, 0.0
+
+    def f(self, s2):
+        return np.log((s2 + 0.05 * self.S) / (1.05 * self.S)) if self.S else 0.0
+
+    def variance(self, s2):
+        return self.E * np.exp(self.b * self.f(s2)) + max(0.0, s2 - 9.0 * self.S)
+
+    def learn(self, s2, e, weight):
+        f = self.f(s2)
+        g = np.exp(self.b * f)
+        if self.E:
+            self.H = 0.99 * self.H + weight * f**2 / 2
+            step = weight * f * (min(e**2 / (self.E * g), 9.0) - 1.0) / 2 / self.H
+            self.b = np.clip(self.b + step, 0.0, 1.5)
+        self.n = 0.99 * self.n + weight
+        self.E += weight / self.n * (e**2 / g - self.E)
+        self.S += weight / self.n * (s2 - self.S)
+
+
+def test_deviations():
+    random = np.random.default_rng(1)
+    n, y = 400, random.normal(size=400)
+    size = np.exp(random.normal(size=n))  # of the noise of all members, at each row
+    scores = (y + size * random.normal(size=(3, n)))[:, :, None]
+    weight = random.choice([0.0, 1.0, 2.0], n)
+    mixing, reference, level = RidgeStacking(), DeviationReference(), RidgeReference(3, 1.0)
+    state, is_first = mixing.new_state(3), True
+    for i in range(n):
+        one = scores[:, i : i + 1]
+        f = one[:, 0, 0]
+        first = level.predict(f)
+        s2 = level.q @ level.h**2
+        known = reference.n > 0.0
+        expected = np.sqrt(reference.variance(s2)) if known else np.inf
+        assert mixing.deviations(state, one)[0] == pytest.approx(expected, rel=1e-8)
+        mixed, _ = mixing.learn(state, one, y[i : i + 1], weight[i : i + 1])
+        if weight[i]:
+            if not is_first:  # whose target nobody could know
+                reference.learn(s2, y[i] - mixed[0, 0], weight[i])
+            is_first = False
+            level.learn(f, first, y[i], weight[i])
+    assert 0.2 < reference.b < 1.4
+    assert mixing.deviations(state, 100.0 * scores).mean() > 30.0
 
 
 def test_a_perfect_member_is_followed():

@@ -141,6 +141,8 @@ def test_probabilities_of_two_classes_are_the_logistic_function():
     model = ks.KernelClassifier(loss="log_loss").fit(X, X[:, 0] > 0)
     scores = model.decision_function(X)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-scores)))
+    one = model.predict_proba_one(X[3])
+    assert one == pytest.approx({False: 1.0 - one[True], True: model.predict_proba(X)[3, 1]})
     with pytest.raises(AttributeError, match="predict_proba") as raised:
         ks.KernelClassifier().predict_proba  # noqa: B018
     assert "loss='hinge': use loss='log_loss'" in str(raised.value.__cause__)

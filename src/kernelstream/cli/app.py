@@ -232,6 +232,10 @@ def predict(
     proba: Annotated[
         bool, typer.Option("--proba", help="Add a column with the probability of each class.")
     ] = False,
+    std: Annotated[
+        bool,
+        typer.Option("--std", help="Add the standard deviation of the number that is predicted."),
+    ] = False,
     file_format: Annotated[
         str | None,
         typer.Option(
@@ -249,7 +253,12 @@ def predict(
 
     with _errors_as_messages():
         check_file("--out", out, source)
-        options: dict[str, Any] = {"form": file_format, "proba": proba, "device": device}
+        options: dict[str, Any] = {
+            "form": file_format,
+            "proba": proba,
+            "std": std,
+            "device": device,
+        }
         if out is None:
             n_rows, bad = predict_source(model, source, sys.stdout, **options)
         else:

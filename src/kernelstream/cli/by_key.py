@@ -1,5 +1,6 @@
 """``kernelstream run --key``: a model for every value of a column."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ from scipy import sparse
 import kernelstream as ks
 from kernelstream.tables import Block, SourceError
 
-__all__ = ["ByKey", "Found", "listed", "separated"]
+__all__ = ["ByKey", "Found", "Further", "listed", "separated"]
 
 
 class Found(NamedTuple):
@@ -18,6 +19,13 @@ class Found(NamedTuple):
     errors: np.ndarray
     events: np.ndarray
     rows: np.ndarray
+
+
+class Further(NamedTuple):
+    """Columns that `kernelstream predict` may add."""
+
+    names: tuple[str, ...] = ()
+    of: Callable[[Any], list[np.ndarray]] = lambda X: []
 
 
 class ByKey:
@@ -99,11 +107,18 @@ class ByKey:
         best = scores if scores.ndim == 1 else scores.max(axis=1)
         return [self.fleet.predict(keys, X), best]
 
-    def classes_with_probabilities(self) -> list[Any]:
-        """The classes, of which each has a probability."""
-        raise SourceError(
-            "--proba is for a single model: use ks.load(path).model(key).predict_proba(X)."
-        )
+    def further(self, proba: bool, std: bool) -> Further:
+        """No more columns than these."""
+        if proba:
+            raise SourceError(
+                "--proba is for a single model: use ks.load(path).model(key).predict_proba(X)."
+            )
+        if std:
+            raise SourceError(
+                "--std is for a single model: use "
+                "ks.load(path).model(key).predict(X, return_std=True)."
+            )
+        return Further()
 
     def described(self, header: dict[str, Any]) -> dict[str, Any]:
         """What can be read of the fleet."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelstream import committee as _committee  # noqa: F401 (whose estimators files may hold)
 from kernelstream import persistence
-from kernelstream.cli.by_key import ByKey, listed, separated
+from kernelstream.cli.by_key import ByKey, Further, listed, separated
 from kernelstream.cli.widths import matched
 from kernelstream.estimators.files import with_header
 from kernelstream.loading import load_with_header
@@ -19,13 +19,13 @@ __all__ = ["describe", "newest", "predict"]
 
 def predict(
     model_path: Path, source: str, out: TextIO, form: str | None = None, block_rows: int = 1000,
-    proba: bool = False, device: str | None = None,
+    proba: bool = False, std: bool = False, device: str | None = None,
 ) -> tuple[int, list[str]]:  # fmt: skip
     """Write one line per row of the source: its number, the prediction and the score.
 
-    With `proba`, the probability of every class follows. A bad row has an empty prediction. On a
-    `device` the model's points are put there. Returns the number of rows, and what is wrong with
-    the bad ones.
+    With `proba`, the probability of every class follows; with `std`, the standard deviation of the
+    number that is predicted. A bad row has an empty prediction. On a `device` the model's points
+    are put there. Returns the number of rows, and what is wrong with the bad ones.
     """
     model_path = newest(model_path)
     model, header, _ = _read(model_path, device)
@@ -37,9 +37,9 @@ def predict(
         )
     encoder, key = encoder_from_json(extra["encoder"]), extra.get("run", {}).get("key")
     columns = extra.get("progress", {}).get("columns") or encoder.names
-    classes = model.classes_with_probabilities() if proba else []
+    further = model.further(proba, std)
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["row", "prediction", "score", *(f"p({name})" for name in classes)])
+    writer.writerow(["row", "prediction", "score", *further.names])
     n_rows, bad = 0, []
     for block in open_source(source, extra.get("target"), block_rows, form, features=columns):
         keys, block = separated(block, key)
@@ -49,11 +49,11 @@ def predict(
         found: dict[int, Any] = {}
         if good.size:
             said = model.said(None if keys is None else [keys[i] for i in good], X[good])
-            said += model.probabilities(X[good]) if classes else []
+            said += further.of(X[good])
             lines = zip(*(column.tolist() for column in said), strict=True)
             found = dict(zip(good.tolist(), lines, strict=True))
         for i, place in enumerate(block.places):
-            writer.writerow([n_rows + i, *found.get(i, [""] * (2 + len(classes)))])
+            writer.writerow([n_rows + i, *found.get(i, [""] * (2 + len(further.names)))])
             if i in problems:
                 bad.append(f"{place}: {problems[i]}")
         n_rows += len(block.places)
@@ -89,17 +89,31 @@ class _Single:
         rows = matched(self.model, X)
         return [self.model.predict(rows), _scores(self.model, rows)]
 
-    def classes_with_probabilities(self) -> list[Any]:
-        """The classes, of which each has a probability."""
+    def further(self, proba: bool, std: bool) -> Further:
+        """The columns that were asked for."""
+        if proba and std:
+            raise SourceError("--proba is for classes and --std for numbers: leave one out.")
+        return self._probabilities() if proba else self._deviations() if std else Further()
+
+    def _probabilities(self) -> Further:
+        """The probability of every class."""
         if not hasattr(self.model, "classes_"):
             raise SourceError("--proba is for classifiers: this model has no classes.")
         if not hasattr(self.model, "predict_proba"):
             raise SourceError(f"--proba: {self.model.no_probabilities()}")
-        return self.model.classes_.tolist()
+        names = tuple(f"p({name})" for name in self.model.classes_.tolist())
+        return Further(names, lambda X: list(self.model.predict_proba(matched(self.model, X)).T))
 
-    def probabilities(self, X: Any) -> list[np.ndarray]:
-        """The probabilities of every class."""
-        return list(self.model.predict_proba(matched(self.model, X)).T)
+    def _deviations(self) -> Further:
+        """The standard deviation of the number that is predicted."""
+        if self.model.task != "regression":
+            raise SourceError("--std is for numbers: this model predicts none.")
+        why_not = self.model.no_deviations()
+        if why_not is not None:
+            raise SourceError(f"--std: {why_not}")
+        return Further(
+            ("std",), lambda X: [self.model.predict(matched(self.model, X), return_std=True)[1]]
+        )
 
     def described(self, header: dict[str, Any]) -> dict[str, Any]:
         """What can be read of the model."""

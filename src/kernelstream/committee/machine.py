@@ -214,6 +214,18 @@ class CommitteeMachine(Learner):
         said = self._stacked(self._each(lambda member: member.scores(X)))
         return self.mixing.mix(self.mixing_state, said)
 
+    def scores_and_deviations(self, X: Any, readout: str = "last") -> tuple[np.ndarray, np.ndarray]:
+        """The mixed scores of every row, and the standard deviation of y around each."""
+        said = self._stacked(self._each(lambda member: member.scores(X)))
+        state = self.mixing_state
+        return self.mixing.mix(state, said), self.mixing.deviations(state, said)
+
+    def no_deviations(self) -> str | None:
+        """Why there are no `scores_and_deviations`, if so."""
+        if self.mixing.gives_deviations:
+            return None
+        return f"mixing={self.mixing!r} does not know how certain a prediction is."
+
     def score_row(self, X: Any) -> np.ndarray:
         """The mixed scores of a block of one row, of shape (outputs,)."""
         said = self._said_of_row(lambda member: member.score_row(X))

@@ -11,6 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelstream.committee.deviations import (
+    Deviations,
+    deviation_of,
+    learn_deviation,
+    new_deviations,
+)
 from kernelstream.compiled import compiled, helper
 from kernelstream.parts import Part, number, part
 
@@ -31,6 +37,7 @@ class Mixing(Part):
 
     task: str
     gives_probabilities = False  # whether the softmax of mixed scores are probabilities
+    gives_deviations = False  # whether it knows how far targets lie from mixed scores
 
     def new_state(self, n_members: int) -> Any:
         """What it remembers before any row has been seen: a record of arrays."""
@@ -49,6 +56,10 @@ class Mixing(Part):
     def mix(self, state: Any, scores: np.ndarray) -> np.ndarray:
         """Mix the scores of rows, of shape (members, rows, outputs), as it is now."""
         raise TypeError(f"{type(self).__name__} must say how it mixes.")
+
+    def deviations(self, state: Any, scores: np.ndarray) -> np.ndarray:
+        """The standard deviation of y around each mixed score, where it `gives_deviations`."""
+        raise TypeError(f"{type(self).__name__} must say how far y may be.")
 
     def weights(self, state: Any) -> np.ndarray:
         """How much each member counts."""
@@ -326,11 +337,12 @@ class RidgeLevel(NamedTuple):
 
 
 class RidgeState(NamedTuple):
-    """Two stackings with other memories, and one of the two."""
+    """Two stackings with other memories, one of the two, and how far from it targets lie."""
 
     first: RidgeLevel
     second: RidgeLevel
     top: RidgeLevel
+    deviations: Deviations
 
 
 class RidgeWork(NamedTuple):
@@ -398,11 +410,15 @@ def _learn_level(level, decay, said, apart, centre, result, y, weight):
 
 
 @compiled
-def _stack_numbers(state, decays, ridge, scores, y, weight, learns, work, out, loss):
+def _stack_numbers(state, decays, ridge, scores, y, weight, learns, work, out, loss, deviation):
     apart, n = work.apart, scores.shape[0]
     for i in range(scores.shape[1]):
         said = scores[:, i, 0]
         first, first_centre = _predict_level(state.first, ridge, said, work, apart[0])
+        spread = 0.0
+        for e in range(n):
+            spread += work.share[e] * apart[0, e] ** 2
+        deviation[i] = deviation_of(state.deviations, spread)
         second, second_centre = _predict_level(state.second, ridge, said, work, apart[1])
         work.halves[0], work.halves[1] = first, second
         result, centre = _predict_level(state.top, ridge, work.halves, work, apart[2])
@@ -412,6 +428,8 @@ def _stack_numbers(state, decays, ridge, scores, y, weight, learns, work, out, l
         loss[i] = 0.5 * (y[i] - result) ** 2
         if weight[i] == 0.0:
             continue
+        if state.top.count[0] > 0.0:  # where targets lie nobody could know before
+            learn_deviation(state.deviations, spread, y[i] - result, weight[i])
         _learn_level(
             state.first, decays[0], said, apart[0, :n], first_centre, first, y[i], weight[i]
         )
@@ -431,7 +449,8 @@ class RidgeStacking(Mixing):
     The centre is a mean of the members' predictions with weights ``mse^-2``; with h the
     predictions minus the centre, the coefficients are
     ``(sum h h^T + ridge mse I)^-1 sum h (y - centre)``, where mse is that of the committee. The
-    correction stays within the members' range, extended by as much on each side.
+    correction stays within the members' range, extended by as much on each side. How far targets
+    lie from that is learned from its errors, and from how much the members differ at a row.
 
     Parameters
     ----------
@@ -450,6 +469,7 @@ class RidgeStacking(Mixing):
     """
 
     task = "regression"
+    gives_deviations = True
 
     def __init__(
         self, decays: Any = (1.0, 0.998), top_decay: float = 0.999, ridge: float = 30.0
@@ -470,23 +490,28 @@ class RidgeStacking(Mixing):
         def level(n: int) -> RidgeLevel:
             return RidgeLevel(np.zeros(n), np.zeros(1), np.zeros(1), np.zeros((n, n)), np.zeros(n))
 
-        return RidgeState(level(n_members), level(n_members), level(2))
+        return RidgeState(level(n_members), level(n_members), level(2), new_deviations())
 
     def _run(self, state: Any, scores: Any, y: Any, weight: Any, learns: bool) -> Any:
         n = max(len(scores), 2)
         work = RidgeWork(
             np.zeros(n), np.zeros((3, n)), np.zeros(n), np.zeros((n, n)), np.zeros(2)
         )  # fmt: skip
-        out, loss = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])
+        out, (loss, deviation) = np.empty(scores.shape[1:]), np.zeros((2, scores.shape[1]))
         decays = np.array([*self.decays, self.top_decay], float)
-        _stack_numbers(state, decays, float(self.ridge), scores, y, weight, learns, work, out, loss)
-        return out, loss
+        _stack_numbers(
+            state, decays, float(self.ridge), scores, y, weight, learns, work, out, loss, deviation
+        )
+        return out, loss, deviation
 
     def learn(self, state, scores, y, weight):
-        return self._run(state, scores, y, weight, True)
+        return self._run(state, scores, y, weight, True)[:2]
 
     def mix(self, state, scores):
         return self._run(state, scores, np.zeros(0), np.zeros(0), False)[0]
+
+    def deviations(self, state, scores):
+        return self._run(state, scores, np.zeros(0), np.zeros(0), False)[2]
 
     def weights(self, state):
         n = len(state.first.error)

@@ -396,6 +396,21 @@ class StreamEstimator(Intake, BaseEstimator):
         with learned.machine.gate:
             return learned.machine.scores(rows, self.readout()), learned
 
+    def no_deviations(self) -> str | None:
+        """Why nothing is known of how far targets lie from predictions, if so."""
+        return self._known().machine.no_deviations()
+
+    def _read_deviations(self, X: Any) -> tuple[np.ndarray, np.ndarray, Learned]:
+        """The scores of rows, the deviations of targets from them, and what had been learned."""
+        why_not = self.no_deviations()
+        if why_not is not None:
+            raise ValueError(why_not)
+        learned = self._known()
+        rows = self._asked(X, learned)
+        with learned.machine.gate:
+            scores, deviations = learned.machine.scores_and_deviations(rows, self.readout())
+            return scores, deviations, learned
+
     def _read_one(self, x: Any) -> tuple[np.ndarray, Learned]:
         """The scores of one row, of shape (outputs,), and what had been learned at that moment."""
         learned = self._known()

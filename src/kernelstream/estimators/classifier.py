@@ -252,6 +252,22 @@ class Classifying(ClassifierMixin, Saveable):
         scores = np.exp(scores - scores.max(axis=1, keepdims=True))
         return scores / scores.sum(axis=1, keepdims=True)
 
+    @available_if(_has_probabilities)
+    def predict_proba_one(self, x: Any) -> dict[Any, float]:
+        """Probabilities of the classes for one row, by class.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n_features,) or dict
+
+        Returns
+        -------
+        dict
+        """
+        labels = self._known_labels()
+        probabilities = self.predict_proba(self._first_row(x))[0]
+        return dict(zip(labels.names, probabilities.tolist(), strict=True))
+
     def _log_odds(self, X: Any) -> tuple[np.ndarray, Labels]:
         """Numbers whose softmax are the probabilities, and the labels they belong to."""
         return self._scores(X)
@@ -606,11 +622,10 @@ class KernelClassifier(Classifying, KernelEstimator):
     def _log_odds(self, X: Any) -> tuple[np.ndarray, Labels]:
         if not as_update(self.update).is_second_order:
             return super()._log_odds(X)
-        scores, variances, learned = self._read_variances(X)
+        scores, std, learned = self._read_deviations(X)
         assert learned.labels is not None
         # With the standard deviation s of every score, that one is higher than another by chance
         # is nearly logistic in 2 / sqrt(pi) times their difference over s; that a single one is
         # above zero, in sqrt(2) as much.
         scale = (math.sqrt(2.0) if learned.labels.single_output else 1.0) * 2.0 / math.sqrt(math.pi)
-        std = np.sqrt(variances + learned.machine.noise_variance)
         return scale * scores / std[:, None], learned.labels

@@ -227,7 +227,7 @@ def as_labels(y: Any) -> np.ndarray:
             odd = y[y != np.floor(y)][0]
             raise ValueError(
                 f"Unknown label type: y contains {odd!r}, which is continuous. A classifier needs "
-                "labels; for numbers use KernelRegressor."
+                "labels; for numbers use a regressor."
             )
         return y.astype(np.float64) if y.dtype.itemsize > 8 else y
     if y.dtype.kind == "O":
@@ -263,7 +263,7 @@ def problem_of(name: Any) -> str | None:
     """What is wrong with a label, if anything is."""
     name = _plain(name)
     if isinstance(name, float) and math.isfinite(name) and name != math.floor(name):
-        return "that is continuous: for numbers use KernelRegressor"
+        return "that is continuous: for numbers use a regressor"
     return _why_no_file_holds(name)
 
 

@@ -94,12 +94,15 @@ class Regressing(RegressorMixin, Saveable):
                 self._refused(error)
         return self
 
-    def predict(self, X: Any, *, ids: Any = None) -> np.ndarray:
+    def predict(self, X: Any, return_std: bool = False, *, ids: Any = None) -> Any:
         """The predicted number of each row.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
+        return_std : bool, default=False
+            Whether to say how certain that is. This needs a committee, such as `AutoRegressor`, or
+            a second-order learner, such as `ks.make("sog-svr", "regressor")`.
         ids : sequence of str or int, default=None
             One for each row, under which it waits for its target: see `learn_labels`. At most
             `waiting_rows` rows wait; beyond, the first go, and are counted in `n_expired_`.
@@ -107,8 +110,27 @@ class Regressing(RegressorMixin, Saveable):
         Returns
         -------
         ndarray of shape (n_samples,)
+            The predictions; with `return_std` a pair of these and of the standard deviations that y
+            has around them. A committee knows these from its errors on the last rows, and from how
+            much its members differ here; a second-order learner from what is not known of f here,
+            and from the noise of the rows so far.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import kernelstream as ks
+        >>> X = np.random.default_rng(0).uniform(-3, 3, size=(500, 1))
+        >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=500)
+        >>> model = ks.make("sog-svr", "regressor").partial_fit(X, y)
+        >>> mean, std = model.predict([[0.0], [6.0]], return_std=True)
+        >>> bool(0.09 < std[0] < 0.13 and std[1] > 0.3)
+        True
         """
-        return self._read(X, ids)[0][:, 0]
+        if return_std and ids is None:
+            scores, std, _ = self._read_deviations(X)
+            return scores[:, 0], std
+        predictions = self._read(X, ids)[0][:, 0]
+        return (predictions, self._read_deviations(X)[1]) if return_std else predictions
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """The score is the prediction."""
@@ -238,40 +260,3 @@ class KernelRegressor(Regressing, KernelEstimator):
         if np.sum((own / largest) ** 2) <= np.sum((constant / largest) ** 2):
             return 0.0, float(len(y))
         return float((own > constant).sum()), float((own < constant).sum())
-
-    def predict(self, X: Any, return_std: bool = False, *, ids: Any = None) -> Any:
-        """The predicted number of each row.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        return_std : bool, default=False
-            Whether to say how certain that is. This needs a second-order learner, such as
-            `ks.make("sog-svr", "regressor")`.
-        ids : sequence of str or int, default=None
-            One for each row, under which it waits for its target: see `learn_labels`. At most
-            `waiting_rows` rows wait; beyond, the first go, and are counted in `n_expired_`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The predictions; with `return_std` a pair of these and of the standard deviations that y
-            has around them: by what f is not known there, and by the noise of the rows so far.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import kernelstream as ks
-        >>> X = np.random.default_rng(0).uniform(-3, 3, size=(500, 1))
-        >>> y = np.sin(X[:, 0]) + 0.1 * np.random.default_rng(1).normal(size=500)
-        >>> model = ks.make("sog-svr", "regressor").partial_fit(X, y)
-        >>> mean, std = model.predict([[0.0], [6.0]], return_std=True)
-        >>> bool(0.09 < std[0] < 0.13 and std[1] > 0.3)
-        True
-        """
-        if ids is not None or not return_std:
-            predictions = super().predict(X, ids=ids)
-            if not return_std:
-                return predictions
-        scores, variances, learned = self._read_variances(X)
-        return scores[:, 0], np.sqrt(variances + learned.machine.noise_variance)

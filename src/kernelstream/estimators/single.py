@@ -202,21 +202,6 @@ class KernelEstimator(StreamEstimator):
             )
         return name
 
-    def _read_variances(self, X: Any) -> tuple[np.ndarray, np.ndarray, Learned]:
-        """The scores of rows, the variance of each row's scores, and what had been learned."""
-        learned = self._known()
-        update = learned.machine.parts.update
-        if not update.is_second_order:
-            raise ValueError(
-                f"update={update!r} does not know how certain its predictions are: use "
-                "ks.make('sog-svr', 'regressor') or ks.make('sog-svc', 'classifier'), which are "
-                "update=Dual() with budget=Independent(...)."
-            )
-        rows = self._asked(X, learned)
-        with learned.machine.gate:
-            scores = learned.machine.scores(rows, self.readout())
-            return scores, learned.machine.variances(rows), learned
-
     def _score_one(self, learned: Learned, x: Any) -> np.ndarray:
         """The scores of one row by a machine in whose gate the caller is."""
         machine, row = learned.machine, self._row(x, learned)

@@ -671,6 +671,24 @@ class Machine(Learner):
         """The variance of the noise of a row of weight one, where the update knows it."""
         return second_order.unit_of(self) / self.model.loss_weight * self._target_unit() ** 2
 
+    def scores_and_deviations(self, X: Any, readout: str = "last") -> tuple[np.ndarray, np.ndarray]:
+        """The scores of every row, and the standard deviation of targets around them.
+
+        By what f is not known there, and by the noise of the rows so far.
+        """
+        return self.scores(X, readout), np.sqrt(self.variances(X) + self.noise_variance)
+
+    def no_deviations(self) -> str | None:
+        """Why there are no `scores_and_deviations`, if so."""
+        update = self.parts.update
+        if update.is_second_order:
+            return None
+        return (
+            f"update={update!r} does not know how certain its predictions are: use a committee, "
+            "such as AutoRegressor, or ks.make('sog-svr', 'regressor') or ks.make('sog-svc', "
+            "'classifier'), which are update=Dual() with budget=Independent(...)."
+        )
+
     def _target_unit(self) -> float:
         if not self.parts.target_scaling.is_scaled:
             return 1.0

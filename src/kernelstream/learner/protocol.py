@@ -70,6 +70,14 @@ class Learner(Protocol):
         """The scores of every row, of shape (rows, outputs)."""
         ...
 
+    def scores_and_deviations(self, X: Any, readout: str = "last") -> tuple[np.ndarray, np.ndarray]:
+        """The scores of every row, and the standard deviation of targets around them."""
+        raise ValueError(self.no_deviations())
+
+    def no_deviations(self) -> str | None:
+        """Why there are no `scores_and_deviations`, if so."""
+        return f"{type(self).__name__} does not know how certain its predictions are."
+
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""
         ...
