@@ -105,11 +105,8 @@ def learn_rows(model, state, tile, trail, work, writer):
     traced = model.step_size.is_traced()
     decay = model.step_size.trace_decay()
     intercept_decay = model.step_size.of_intercept().trace_decay()
-    c, with_intercept, curved = (
-        model.regularization,
-        model.intercept.is_fitted(),
-        model.loss.is_curved(),
-    )
+    c, with_intercept = model.regularization, model.intercept.is_fitted()
+    curved = model.loss.is_curved()
     f, v, scores, slope = work.row[0], work.row[1], work.row[2], work.row[3]
     xi, chi, alpha, beta = work.row[4], work.row[5], work.moves[0], work.moves[1]
     out = Move(alpha, beta, work.moves[2], work.moves[3], work.moves[4], work.moves[5])
