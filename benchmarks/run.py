@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 
 import numpy as np
 from report import (
@@ -214,8 +215,12 @@ def small_blocks():
 def cores():
     """Threads must not stand in each other's way. Two are compared with one, and so on."""
     X, y = clouds(20_000, 20, 3)
-    fleet = ks.Fleet("silk", "novelty", n_models=5000, n_features=3, gamma=0.5, budget=20)
-    readings = np.random.default_rng(0).normal(size=(5000, 3))
+    random, sizes = np.random.default_rng(0), (5000, 50_000)
+    fleets = {
+        n: ks.Fleet("silk", "novelty", n_models=n, n_features=3, gamma=0.5, budget=20)
+        for n in sizes
+    }
+    readings = {n: random.normal(size=(n, 3)) for n in sizes}
     model = full_model("svmd", X[:4000], y[:4000], budget=1024, gamma=1 / 20)
     counts = [n for n in (1, 2, 4, 8, 16) if n <= (os.cpu_count() or 1)]
     committees = {n: ks.AutoClassifier(n_jobs=n).partial_fit(X[:3000], y[:3000]) for n in counts}
@@ -223,17 +228,20 @@ def cores():
     def learn_committee(n):
         committees[n].partial_fit(X[3000:5000], y[3000:5000])
 
-    def learn_fleet(n):
-        fleet.n_jobs = n
-        for _ in range(5):
-            fleet.learn(readings)
+    def learn_fleet(size, n):
+        fleets[size].n_jobs = n
+        for _ in range(100_000 // size):
+            fleets[size].learn(readings[size])
 
     def predict(n):
         with threadpool_limits(n):
             model.predict(X)
 
-    works = {"a committee learns": learn_committee, "a fleet learns": learn_fleet,
-             "predict, 1,024 points": predict}  # fmt: skip
+    works = {
+        "a committee learns": learn_committee,
+        **{f"a fleet of {size:,} learns": partial(learn_fleet, size) for size in sizes},
+        "predict, 1,024 points": predict,
+    }
     for name, work in works.items():
         work(1)
         took = medians({n: lambda n=n, work=work: work(n) for n in counts})

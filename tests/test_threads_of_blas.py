@@ -18,6 +18,7 @@ from kernelstream.threads import (
     no_other_thread,
     pausing,
     rows_of_a_piece,
+    sum_of_squares,
     threads_for,
 )
 
@@ -65,6 +66,19 @@ def test_the_last_who_leaves_gives_threads_back(libraries):
     go_on.set()
     other.join()
     assert counts(libraries) == [4, 1, 2]
+
+
+def test_a_long_sum_stays_on_one_thread(libraries, monkeypatch):
+    """Which BLAS would share from 10,000 terms on; of fewer nothing is said to it."""
+    seen, product = [], np.vdot
+    monkeypatch.setattr(np, "vdot", lambda a, b: seen.append(counts(libraries)) or product(a, b))
+    X = np.arange(40_000.0).reshape(200, 200)
+    assert sum_of_squares(X) == np.einsum("ij,ij", X, X)
+    assert sum_of_squares(X[:2]) == np.einsum("ij,ij", X[:2], X[:2])
+    assert seen == [[1, 1, 1], [4, 1, 2]]
+    assert counts(libraries) == [4, 1, 2]
+    X[-1, -1] = np.nan
+    assert np.isnan(sum_of_squares(X))
 
 
 def interrupt(*_):

@@ -16,9 +16,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 __all__ = [
     "OneThread", "between_steps", "each", "n_cores", "no_other_thread", "pausing",
-    "rows_of_a_piece", "threads_for",
+    "rows_of_a_piece", "sum_of_squares", "threads_for",
 ]  # fmt: skip
 
 # Multiplications, up to which BLAS takes one thread anyway: for matrices, and for a vector
@@ -109,6 +111,17 @@ def threads_for(n_rows: int, n_points: int, n_terms: int) -> OneThread | _AsThey
     n_multiplications = n_rows * n_points * n_terms
     least = _SHARED_VECTOR if n_rows == 1 else _SHARED
     return OneThread() if least < n_multiplications <= _WORTH_SHARING else _as_they_are
+
+
+def sum_of_squares(array: np.ndarray) -> float:
+    """Of all numbers of an array. It is finite only if each of them is.
+
+    BLAS would share a sum of more than ten thousand terms among threads, too.
+    """
+    if array.size <= _SHARED_VECTOR:
+        return float(np.vdot(array, array))
+    with OneThread():
+        return float(np.vdot(array, array))
 
 
 # --- letting others go first ----------------------------------------------------------------------

@@ -17,6 +17,7 @@ from kernelstream.estimators.rows import checked_weights, require_weight
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.stores import as_sparse_rows, rows_on
+from kernelstream.threads import sum_of_squares
 
 __all__ = ["Encoded", "Intake", "Learned", "Rows"]
 
@@ -248,14 +249,13 @@ class Intake(BadRowPolicy):
         if machine.is_sparse or X.dtype != machine.dtype or not X.flags.carray or X.ndim != 2:
             return False
         width = X.shape[1] if is_encoded else learned.row_width
-        # a sum of squares is finite only if all numbers are
-        if X.shape[1] != width or not X.shape[0] or not math.isfinite(np.vdot(X, X)):
+        if X.shape[1] != width or not X.shape[0] or not math.isfinite(sum_of_squares(X)):
             return False
         if isinstance(y, str):
             return True
         is_column = type(y) is np.ndarray and y.ndim == 1 and len(y) == X.shape[0]
         return is_column and y.dtype.kind in "biufU" and (
-            y.dtype.kind != "f" or math.isfinite(np.vdot(y, y))
+            y.dtype.kind != "f" or math.isfinite(sum_of_squares(y))
         )  # fmt: skip
 
     # --- one row at a time -----------------------------------------------------------------------

@@ -23,7 +23,7 @@ __all__ = [
 SMALLEST_SCALE = 1e-60
 
 
-@helper
+@partial(compiled, any_order=True)
 def dot(x, y):
     """Inner product of two short vectors, without a call to BLAS."""
     total = 0.0

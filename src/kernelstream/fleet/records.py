@@ -28,7 +28,9 @@ from kernelstream.threads import each, n_cores
 
 __all__ = ["Layout", "Models", "RowsBefore", "learn", "n_cores", "scores"]
 
-_ROWS_WORTH_A_THREAD = 500
+# What a row costs grows with its model, by 0.1 to 0.3 ns per byte: this is about a millisecond. To
+# share less would cost more than it gains.
+_BYTES_WORTH_A_PIECE = 2**22
 _PIECES_OF_A_THREAD = 4
 
 
@@ -438,7 +440,7 @@ def _in_threads(
         members = members[order]
     # more pieces than threads: one that is late, or has other work, then takes fewer of them
     most = _PIECES_OF_A_THREAD * n_threads if n_threads > 1 else 1
-    n_pieces = max(1, min(most, n_rows // _ROWS_WORTH_A_THREAD))
+    n_pieces = max(1, min(most, n_rows * models.n_bytes_of_a_model() // _BYTES_WORTH_A_PIECE))
     cuts = np.linspace(0, n_rows, n_pieces + 1).astype(int)
     # a cut in the midst of a model's rows moves to their beginning
     cuts[1:-1] = np.searchsorted(members, members[cuts[1:-1]])

@@ -48,32 +48,23 @@ class TreeLabels(NamedTuple):
     def label_scores(self, outputs, y, margin, scores):
         n = self.parent.shape[0]
         to_root = np.empty(n)  # sum of the outputs from here to the root
-        for m in range(n):
-            above = self.parent[m]
-            to_root[m] = outputs[m] + to_root[above] if above >= 0 else outputs[m]
-        for k in range(self.node.shape[0]):
-            m = self.node[k]
-            scores[k] = to_root[m] if m >= 0 else 0.0
-        if margin == 0.0:
-            return
-        shared = to_root  # from here on: the depth at which the paths of a node and of y separate
-        shared[:] = -1.0
+        # Edges from here to the root, less twice those that are on the way from y to the root.
+        # With the depth of y it is the number of edges between both.
+        edges = np.zeros(n)
         depth_y, m = 0.0, self.node[y]
         if m >= 0:
             depth_y = self.depth[m]
         while m >= 0:
-            shared[m] = self.depth[m]
+            edges[m] = -2.0
             m = self.parent[m]
         for m in range(n):
-            if shared[m] < 0.0:
-                above = self.parent[m]
-                shared[m] = shared[above] if above >= 0 else 0.0
+            above = self.parent[m]
+            to_root[m] = outputs[m] + (to_root[above] if above >= 0 else 0.0)
+            edges[m] += 1.0 + (edges[above] if above >= 0 else 0.0)
+        half = 0.5 * margin  # of the edges count (62)
         for k in range(self.node.shape[0]):
             m = self.node[k]
-            if m >= 0:  # half the edges of the path (62)
-                scores[k] += margin * (0.5 * (depth_y + self.depth[m]) - shared[m])
-            else:
-                scores[k] += margin * 0.5 * depth_y
+            scores[k] = half * depth_y if m < 0 else to_root[m] + half * (depth_y + edges[m])
 
     def separate(self, i, j, amount, outputs):
         a, b = self.node[i], self.node[j]

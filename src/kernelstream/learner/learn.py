@@ -106,6 +106,7 @@ def learn_rows(model, state, tile, trail, work, writer):
     decay = model.step_size.trace_decay()
     intercept_decay = model.step_size.of_intercept().trace_decay()
     c, with_intercept = model.regularization, model.intercept.is_fitted()
+    curved = model.loss.is_curved()
     f, v, scores, slope = work.row[0], work.row[1], work.row[2], work.row[3]
     xi, chi, alpha, beta = work.row[4], work.row[5], work.moves[0], work.moves[1]
     out = Move(alpha, beta, work.moves[2], work.moves[3], work.moves[4], work.moves[5])
@@ -125,10 +126,9 @@ def learn_rows(model, state, tile, trail, work, writer):
             if traced:
                 v[k] = q * tile.raw[k, 1, i] + r * tile.raw[k, 0, i]
             scores[k] = f[k] + state.intercept.b[k]
-            slope[k] = decay * v[k] + intercept_decay * state.intercept.trace[k]
         for k in range(trail.scores.shape[1]):
             trail.scores[i, k] = scores[k]
-        trail.loss[i] = model.loss.value(scores, tile.y[i], margin)
+        trail.loss[i], violated = model.loss.value_and_gradient(scores, tile.y[i], margin, xi)
         trail.margin[i] = margin
         trail.eta[i] = state.step_size.eta[0]
         trail.drift[i] = state.drift.score[0]
@@ -138,16 +138,18 @@ def learn_rows(model, state, tile, trail, work, writer):
         if tile.weight[i] == 0.0:
             continue  # a row without weight is as good as absent
 
-        # loss: gradient xi (27) and curvature, chi = rho lambda v (43)-(44)
+        # the loss's gradient xi (27), and its curvature, chi = rho lambda v (43)-(44)
         weight = model.loss_weight * tile.weight[i]
-        violated = model.loss.gradient(scores, tile.y[i], margin, xi)
         rho, has_gradient = 0.0, False
-        if model.loss.is_curved():
+        if curved:
+            for k in range(n_outputs):
+                slope[k] = decay * v[k] + intercept_decay * state.intercept.trace[k]
             rho = weight * model.loss.curvature(scores, tile.y[i], margin, slope, chi)
+            for k in range(n_outputs):
+                chi[k] *= weight
         for k in range(n_outputs):
-            chi[k] *= weight
             xi[k] *= weight
-            has_gradient = has_gradient or xi[k] != 0.0
+            has_gradient |= xi[k] != 0.0
 
         # step size: follow <g, v> = c pi + xi . v(x) (45), (33)
         correlation = c * pi_before + dot(xi, v)

@@ -486,7 +486,10 @@ class Machine(Learner):
         n = self.n_points + n_new
         n = n if self.limit is None else min(n, self.limit)
         n_rows = n_rows if n_rows <= 32 else min(n_rows, most or self._tile_rows())
-        n_terms = max(self.n_features, self.n_outputs, n * self.parts.update.is_second_order)
+        # neither sparse rows nor outputs of which a point touches few take a product
+        n_features = 0 if self.is_sparse else self.n_features
+        n_lines = self.state.expansion.coef.shape[0]
+        n_terms = max(n_features, n_lines, n * self.parts.update.is_second_order)
         return threads_for(n_rows, n + n_rows, n_terms)
 
     # --- for the loops ---------------------------------------------------------------------------

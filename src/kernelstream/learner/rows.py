@@ -6,6 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream.kernels import Kernel
+from kernelstream.threads import sum_of_squares
 
 __all__ = [
     "LARGEST_TARGET",
@@ -94,7 +95,7 @@ def extreme_target(y: float) -> str | None:
 
 def refuse_extreme(y: np.ndarray, weight: np.ndarray) -> None:
     """Refuse rows whose target or weight is too large to be learned."""
-    if np.vdot(y, y) <= LARGEST_TARGET**2 and np.vdot(weight, weight) <= LARGEST_WEIGHT**2:
+    if sum_of_squares(y) <= LARGEST_TARGET**2 and sum_of_squares(weight) <= LARGEST_WEIGHT**2:
         return  # each of them is, then; NaN is not
     bad = extreme(y, weight)
     if bad.any():

@@ -34,14 +34,17 @@ class GraphHinge(NamedTuple):
         return max(0.0, ahead[other] - ahead[label])
 
     def gradient(self, scores, y, margin, xi):
+        return self.value_and_gradient(scores, y, margin, xi)[1]
+
+    def value_and_gradient(self, scores, y, margin, xi):
         label = int(y)
         xi[:] = 0.0
         ahead, other = structured_runner_up(self.labels, scores, label, margin)
-        size = abs(margin) + abs(ahead[other]) + abs(ahead[label])
-        violated = ahead[other] - ahead[label] > SLACK * size
+        gap = ahead[other] - ahead[label]
+        violated = gap > SLACK * (abs(margin) + abs(ahead[other]) + abs(ahead[label]))
         if violated:
             self.labels.separate(other, label, 1.0, xi)
-        return violated
+        return max(0.0, gap), violated
 
     def margin_direction(self):
         return -1.0

@@ -23,17 +23,20 @@ class MulticlassHinge(NamedTuple):
         return max(0.0, margin + scores[other] - scores[int(y)])
 
     def gradient(self, scores, y, margin, xi):
+        return self.value_and_gradient(scores, y, margin, xi)[1]
+
+    def value_and_gradient(self, scores, y, margin, xi):
         label = int(y)
         xi[:] = 0.0
         other = runner_up(scores, label)
         if other < 0:
-            return False
+            return 0.0, False
         gap = margin + scores[other] - scores[label]
         violated = gap > SLACK * (abs(margin) + abs(scores[other]) + abs(scores[label]))
         if violated:
             xi[label] = -1.0
             xi[other] = 1.0
-        return violated
+        return max(0.0, gap), violated
 
     def margin_direction(self):
         return -1.0

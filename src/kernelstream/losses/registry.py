@@ -17,6 +17,9 @@ class LossRule(Protocol):
     def gradient(self, scores, y, margin, xi):
         raise NotImplementedError
 
+    def value_and_gradient(self, scores, y, margin, xi):
+        return self.value(scores, y, margin), self.gradient(scores, y, margin, xi)
+
     def is_curved(self):
         return False
 

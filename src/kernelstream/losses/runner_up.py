@@ -15,15 +15,15 @@ def runner_up(scores, label):
     It is -1 if there is no other label.
     """
     # Without branches, which a processor would guess wrong at every other row.
-    highest, largest, best = -math.inf, 0.0, -1
-    for candidate in range(scores.shape[0]):
+    n, highest, largest = scores.shape[0], -math.inf, 0.0
+    for candidate in range(n):
         largest = max(largest, abs(scores[candidate]))
         highest = max(highest, scores[candidate] if candidate != label else -math.inf)
-    nearly = highest - SLACK * largest
-    for candidate in range(scores.shape[0]):
-        is_first = (best < 0) & (candidate != label) & (scores[candidate] >= nearly)
-        best = candidate if is_first else best
-    return best
+    nearly, best = highest - SLACK * largest, n
+    for candidate in range(n):
+        is_near = (candidate != label) & (scores[candidate] >= nearly)
+        best = min(best, candidate if is_near else n)
+    return best if best < n else -1
 
 
 @helper(allocates=True)
