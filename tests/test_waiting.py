@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+import kernelstream as ks
 from kernelstream.waiting import WaitingRoom
 
 
@@ -115,6 +116,16 @@ def test_a_changed_file_is_refused(change, message):
     header, arrays = room.to_parts()
     with pytest.raises(ValueError, match=message):
         WaitingRoom.from_parts({**header, **change}, arrays, 3)
+
+
+@pytest.mark.parametrize("wrong", [True, 0, 2.5, "many"])
+def test_how_many_may_wait_is_checked_when_a_model_begins(wrong):
+    with pytest.raises((TypeError, ValueError), match="waiting_rows="):
+        ks.KernelRegressor(waiting_rows=wrong).partial_fit([[0.0]], [1.0])
+    model = ks.KernelRegressor().partial_fit([[0.0]], [1.0])
+    model.waiting_rows = wrong
+    with pytest.raises((TypeError, ValueError), match="waiting_rows="):
+        model.predict([[0.0]], ids=[1])
 
 
 def test_rows_of_a_file_are_checked():

@@ -125,6 +125,7 @@ class StreamEstimator(Intake, BaseEstimator):
                 try:
                     rows = self._checked(X, y, classes, sample_weight)
                     if self._learned is None:
+                        self.waiting_room()  # checks `waiting_rows`
                         machine = self.new_machine(rows, whole_data=False).as_draft()
                     else:
                         self._look_before(self._learned, rows)
@@ -219,6 +220,7 @@ class StreamEstimator(Intake, BaseEstimator):
                 X, y, sample_weight = sifted.sound()
             try:
                 rows = self._checked(X, y, None, sample_weight, whole_data=True)
+                self.waiting_room()  # checks `waiting_rows`
                 machine = self.new_machine(rows, whole_data=True)
                 n_passes = self._learn_epochs(machine, rows)
                 break
@@ -280,7 +282,8 @@ class StreamEstimator(Intake, BaseEstimator):
     def waiting_room(self) -> WaitingRoom:
         """The rows that wait for their targets."""
         room = self.__dict__.get("_waiting")
-        return WaitingRoom(self.waiting_rows) if room is None else room
+        n_rows = integer_at_least("waiting_rows", self.waiting_rows, 1)
+        return WaitingRoom(n_rows) if room is None else room
 
     def _read_waiting(self, X: Any, ids: Any) -> tuple[np.ndarray, Learned]:
         """`_read`, after which the rows wait for their targets.

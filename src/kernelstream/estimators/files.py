@@ -169,6 +169,7 @@ def rebuild(
     counts = counts_from_json(header.get("class_counts"), 0 if labels is None else len(labels))
     columns, means = _intake_from(header, model, machine)
     model.take_over(Learned(machine, labels, counts, columns, means), header)
+    model.waiting_room()  # checks `waiting_rows`
     if header.get("waiting") is not None:
         model.take_in(WaitingRoom.from_parts(header["waiting"], waiting, machine.n_features))
     return model
