@@ -15,20 +15,27 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numba
 import numpy as np
-from llvmlite.binding import get_host_cpu_name, parse_bitcode
+from llvmlite.binding import get_host_cpu_name
 from numba import types
 from numba.core import event
 from numba.core.caching import IndexDataCacheFile
-from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import Compiler, compile_result
 from numba.core.targetconfig import ConfigStack
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import lower_builtin
+
+from kernelstream.compiler import (
+    CountingPieceCompiler,
+    PieceCompiler,
+    WholeCompiler,
+    as_called,
+    rebuilt_piece,
+)
 
 __all__ = [
     "as_argument",
@@ -105,12 +112,17 @@ def compiled(
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         function.py_func = function  # type: ignore[attr-defined]
         return function
-    fastmath: Any = {"reassoc", "contract"} if any_order else {"contract"} if fused else False
     options: dict[str, Any] = {
-        "error_model": "numpy", "fastmath": fastmath, "nogil": nogil, "forceinline": inlines,
-        "_nrt": allocates,
+        "error_model": "numpy", "fastmath": set(_fastmath(any_order, fused)), "nogil": nogil,
+        "forceinline": inlines, "_nrt": allocates, "no_cfunc_wrapper": True,
     }  # fmt: skip
+    if not allocates:
+        options["pipeline_class"] = WholeCompiler
     return _cached(function, options)
+
+
+def _fastmath(any_order: bool, fused: bool = False) -> frozenset[str]:
+    return frozenset(["reassoc", "contract"] if any_order else ["contract"] if fused else [])
 
 
 # --- functions that compiled code calls -----------------------------------------------------------
@@ -121,31 +133,36 @@ def compiled(
 
 
 def helper(
-    function: Callable[..., Any] | None = None, *, inlines: bool = False, allocates: bool = False
-) -> Any:
+    function: Callable[..., Any] | None = None, *, inlines: bool = False, allocates: bool = False,
+    apart: bool = False, any_order: bool = False,
+) -> Any:  # fmt: skip
     """Decorator: a plain function that compiled code may call too, compiled as its caller is.
 
     `inlines` puts it, and all that it calls, into the caller. One that makes arrays, or is handed
-    new ones by what it calls, must say so by `allocates`.
+    new ones by what it calls, must say so by `allocates`. What stays `apart` is never put into a
+    caller, and may sum in `any_order`, whatever its callers do: for long work that is rare.
     """
     if function is None:
-        return lambda function: helper(function, inlines=inlines, allocates=allocates)
+        return partial(
+            helper, inlines=inlines, allocates=allocates, apart=apart, any_order=any_order
+        )
     if allocates:
         makes_arrays(function)
     plain: Callable[..., Any] = function
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
 
+    def variant() -> Any:
+        return _variant(plain, _fastmath(any_order)) if apart else as_caller(plain, inlines)
+
     class Helper(AbstractTemplate):
         key = plain
 
         def generic(self, arguments: Any, keywords: Any) -> Any:
-            return as_caller(plain, inlines).get_call_type(self.context, arguments, keywords)
+            return variant().get_call_type(self.context, arguments, keywords)
 
     infer_global(plain, types.Function(Helper))
-    lower_builtin(plain, types.VarArg(types.Any))(
-        calling(lambda signature: as_caller(plain, inlines))
-    )
+    lower_builtin(plain, types.VarArg(types.Any))(calling(lambda signature: variant()))
     return plain
 
 
@@ -153,7 +170,8 @@ def calling(choose: Callable[[Any], Any]) -> Callable[..., Any]:
     """What the compiler writes for a call, where `choose` says what is called, by its signature."""
 
     def call(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        function = context.get_function(choose(signature), signature)
+        callee = choose(signature)
+        function = as_called(context, callee).get_function(callee, signature)
         context.add_linking_libs(getattr(function, "libs", ()))
         return function(builder, arguments)
 
@@ -163,7 +181,11 @@ def calling(choose: Callable[[Any], Any]) -> Callable[..., Any]:
 def as_caller(function: Callable[..., Any], inlines: bool = False) -> Any:
     """The compiler's type of a function, with the options of the function that calls it."""
     flags = ConfigStack.top_or_none()
-    fastmath, inlines = frozenset(flags.fastmath.flags), inlines or flags.forceinline
+    return _variant(function, frozenset(flags.fastmath.flags), inlines or flags.forceinline)
+
+
+def _variant(function: Callable[..., Any], fastmath: frozenset[str], inlines: bool = False) -> Any:
+    """The compiler's type of a function that compiled code calls, compiled with these options."""
     variant = function, fastmath, inlines
     if variant not in _variants:
         # What makes arrays counts references, so that these are freed. To do so for all arrays of
@@ -174,7 +196,7 @@ def as_caller(function: Callable[..., Any], inlines: bool = False) -> Any:
             "_nrt": counts, "no_cpython_wrapper": True, "no_cfunc_wrapper": True,
         }  # fmt: skip
         if _is_of_package(function):
-            options["pipeline_class"] = _PieceCompiler
+            options["pipeline_class"] = CountingPieceCompiler if counts else PieceCompiler
         folder = "-".join(["called", *sorted(fastmath), *(["inlined"] if inlines else [])])
         _variants[variant] = _cached(function, options, folder)
     return types.Dispatcher(_variants[variant])
@@ -187,61 +209,6 @@ _making_arrays: set[Callable[..., Any]] = set()
 def makes_arrays(function: Callable[..., Any]) -> None:
     """Let a function that compiled code calls make arrays; users' functions always may."""
     _making_arrays.add(function)
-
-
-# Numba makes optimized machine code of every function. What is only called by compiled code becomes
-# part of its callers, is optimized there with them, and is never entered by itself: all that is
-# kept of it is LLVM's own form, which takes a sixth off the time to compile a combination of parts.
-
-
-class _Piece(JITCodeLibrary):
-    """What LLVM knows of a function that is only called by other compiled code."""
-
-    def _optimize_final_module(self) -> None:
-        pass  # its callers are optimized as a whole
-
-    def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
-        self._finalized = True
-
-    def get_pointer_to_function(self, name: str) -> int:
-        return 0  # there is no machine code
-
-    @property
-    def codegen(self) -> Any:
-        return self
-
-    def set_env(self, name: str, environment: Any) -> None:
-        pass  # objects of Python, which our functions do not use
-
-    def serialize_using_object_code(self) -> Any:
-        return self.serialize_using_bitcode()
-
-
-class _PieceCompiler(Compiler):
-    """The compiler of such functions."""
-
-    def compile_extra(self, function: Any) -> Any:
-        self.state.library = _Piece(self.state.targetctx.codegen(), function.__qualname__)
-        return super().compile_extra(function)
-
-
-def _rebuilt_piece(target: Any, kept: tuple[Any, ...]) -> Any:
-    """What was kept on disk of such a function; Numba's own way would make machine code of it."""
-    (name, _, bitcode), fndesc, environment, signature, objectmode, lifted, *rest = kept
-    annotation, reload_init, environments = rest
-    for init in reload_init:
-        init()
-    piece = _Piece(target.codegen(), name)
-    piece._final_module = parse_bitcode(bitcode)  # noqa: SLF001
-    piece._finalize_final_module()  # noqa: SLF001
-    return compile_result(
-        target_context=target, typing_context=target.typing_context, library=piece,
-        entry_point=target.get_executable(piece, fndesc, environment), environment=environment,
-        fndesc=fndesc, type_annotation=annotation, signature=signature, objectmode=objectmode,
-        lifted=lifted, reload_init=reload_init, referenced_envs=environments,
-    )  # fmt: skip
 
 
 # --- what is kept on disk -------------------------------------------------------------------------
@@ -262,8 +229,8 @@ def _cached(function: Callable[..., Any], options: dict[str, Any], folder: str =
         cache = made._cache  # noqa: SLF001 (nothing of it is public)
         name = cache._impl.filename_base  # noqa: SLF001
         cache._cache_file = _Keeper(_FOLDER / folder / function.__module__, name)  # noqa: SLF001
-        if "pipeline_class" in options:
-            cache._impl.rebuild = _rebuilt_piece  # noqa: SLF001
+        if options.get("pipeline_class") in (PieceCompiler, CountingPieceCompiler):
+            cache._impl.rebuild = rebuilt_piece  # noqa: SLF001
     return made
 
 

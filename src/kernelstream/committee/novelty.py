@@ -24,7 +24,6 @@ which would be the first two again. Sparse rows of more than 64 features become 
 """
 
 import math
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -197,7 +196,7 @@ def _clipped(value, limit):
     return min(max(value, -limit), limit)
 
 
-@partial(compiled, any_order=True)
+@helper(apart=True, any_order=True)
 def _multiply(root, x, out):
     """Write a lower triangular matrix times x; return the squared length of the product."""
     length2 = 0.0
@@ -246,7 +245,7 @@ def _far_out(length2, n_features):
     return math.log(length2 / n_features + 0.1)
 
 
-@partial(compiled, any_order=True)
+@helper(apart=True, any_order=True)
 def _length2(z):
     """The sum of squares."""
     total = 0.0
@@ -255,7 +254,7 @@ def _length2(z):
     return total
 
 
-@compiled
+@helper(apart=True)
 def _distances(points, n_points, x, out):
     """Write the squared distances of x from the first points, two features at a time."""
     n = x.shape[0]
@@ -272,7 +271,7 @@ def _distances(points, n_points, x, out):
             out[s] += a * a
 
 
-@compiled
+@helper(apart=True)
 def _nearest(distance, n_points, itself, near, who):
     """Write the smallest distances in order, and whose they are; return how many there are."""
     found = 0
@@ -318,7 +317,7 @@ def _bin_of(chosen, weight, low, width, x):
     return min(int((value - low) / width), _N_BINS - 1) if width > 0.0 else 0
 
 
-@compiled
+@helper(apart=True)
 def _projections(chosen, weight, low, width, count, n_points, x, out):
     """``-mean log((count + 1/2) / (n + 16))`` over the projections; their bins."""
     total = 0.0
@@ -376,7 +375,7 @@ def _is_let_in(state, score):
     return uniform(state.seed[0] + 1, state.n_rows[0]) < _LET_IN
 
 
-@compiled
+@helper(apart=True)
 def _count(x, weight, n_rows, total, mean, square, products, away):
     """Welford's update of means, squares and products, with a weight.
 
@@ -427,7 +426,7 @@ def _enter(state, x, work, changes):
 # --- renewals -------------------------------------------------------------------------------------
 
 
-@compiled
+@helper(apart=True)
 def _inverse_root(square, products, ridge, factor, out):
     """Write chol((C + ridge I) / (1 + ridge))^-1, where C are the correlations.
 
@@ -455,7 +454,7 @@ def _inverse_root(square, products, ridge, factor, out):
             out[i, j] = total / factor[i, i]
 
 
-@compiled
+@helper(apart=True)
 def _reaches(points, n_points, x, distance, near, who, out):
     """Write the distance to its 15th neighbour of every row of the reservoir."""
     for s in range(n_points):
@@ -466,7 +465,7 @@ def _reaches(points, n_points, x, distance, near, who, out):
         out[s] = _reach(found, near, x.shape[0])
 
 
-@compiled
+@helper(apart=True)
 def _sort_into_bins(points, n_points, chosen, weight, x, low, width, count, bins):
     """Bins over the range of the reservoir in each projection, and its rows in them."""
     for p in range(low.shape[0]):
@@ -489,7 +488,7 @@ def _sort_into_bins(points, n_points, chosen, weight, x, low, width, count, bins
             count[p, b] += 1
 
 
-@compiled
+@helper(apart=True)
 def _bend_of(values, n):
     """``c = 0.3 sqrt(kappa - 1)`` where the excess kurtosis kappa of the first n is above one."""
     mean, second, fourth = 0.0, 0.0, 0.0

@@ -176,7 +176,7 @@ def give_up(expansion, point):
     expansion.pi[0] = point.norms_without[1]
 
 
-@partial(compiled, any_order=True)
+@helper(apart=True, any_order=True)
 def correct_for_drop(expansion, k_j, tile, slot, i, point):
     """||f||^2 and <f, v> without the point in `slot`, whose kernel values with all are k_j."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
@@ -212,7 +212,7 @@ def retire(expansion, tile, slot, i, point):
 # --- points that are projected on the others -----------------------------------------------------
 
 
-@compiled
+@helper(apart=True)
 def project(expansion, tile, weights, slot, gap, i, point):
     """Replace the point in `slot` by a combination of the others, row i among them.
 
@@ -242,7 +242,7 @@ def project(expansion, tile, weights, slot, gap, i, point):
     tile.changes.mark_all()
 
 
-@compiled
+@helper(apart=True)
 def project_new(expansion, tile, weights, gap, i, point):
     """Project row i on the points; it becomes none itself."""
     n = expansion.n_points[0]
@@ -301,7 +301,7 @@ def measure(expansion, n):
 # --- points that become one ----------------------------------------------------------------------
 
 
-@compiled
+@helper(apart=True)
 def merge(expansion, tile, gram, between, slot, partner, share, i, point):
     """Make one point of `partner` and of the point in `slot`, or of row i where slot is -1.
 

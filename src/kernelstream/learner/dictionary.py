@@ -164,7 +164,7 @@ def is_sound(target, scores, k_xx, most, weight, c, newton):
     return sound and k_xx <= c * LARGEST_NORM2  # and here up to k(x, x) / c
 
 
-@compiled
+@helper(apart=True)
 def shrink_and_multiply(covariance, n, share, gain, a, product):
     """P <- P - share gain^T, P a and a . P a, in one pass over the memory: what a row costs."""
     product[:n] = 0.0

@@ -36,7 +36,7 @@ def largest_norm2(machine: "Machine") -> float:
     return 0.0
 
 
-@partial(compiled, any_order=True)
+@helper(apart=True, any_order=True)
 def _products(rows, n, x, out):
     """Inner products of the first n rows with x."""
     for i in range(n):

@@ -140,7 +140,7 @@ def begin_lines(least_squares, c):
     least_squares.n_begun[0] = least_squares.covariance.shape[0]
 
 
-@compiled
+@helper(apart=True)
 def multiply_out(P, share, gain, keep):
     """``P <- keep (P - share gain^T)``, after which nothing is left to lose."""
     n = P.shape[0]

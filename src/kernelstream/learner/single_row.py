@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import compiled, entry_point
+from kernelstream.compiled import compiled, entry_point, helper
 from kernelstream.expansion import Pending, Tile
 from kernelstream.learner import second_order
 from kernelstream.learner.kernel_rows import has_kernel_rows, norm2_of, write_kernel_values
@@ -411,7 +411,7 @@ class _Statistics:
         return self._calls[name](*arguments)
 
 
-@partial(compiled, any_order=True)
+@helper(apart=True, any_order=True)
 def _raw_scores(expansion, n, column, raw):
     """Raw scores of a row, of as many functions as `raw` has lines for."""
     for function in range(raw.shape[1]):

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import compiled
+from kernelstream.compiled import helper
 from kernelstream.kernels import Kernel
 from kernelstream.parts import rule
 from kernelstream.stores.base import (
@@ -39,7 +39,7 @@ class SlotWriter(NamedTuple):
         _write_points(self, trail, done)
 
 
-@compiled
+@helper(apart=True)
 def _write_points(slots, trail, done):
     n_kept, n_features = 0, slots.rows.shape[1]
     for i in range(done):

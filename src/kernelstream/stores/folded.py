@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import compiled
+from kernelstream.compiled import helper
 from kernelstream.expansion import Pending
 from kernelstream.kernels import Kernel, inner_products
 from kernelstream.parts import rule
@@ -65,7 +65,7 @@ class SparseFeatures(NamedTuple):
                     weights[self.indices[e]] += amount * self.data[e]
 
 
-@compiled
+@helper(apart=True)
 def _add_pending(features, coef, pending, done):
     for k in range(coef.shape[0]):  # line by line, so that the weights stay in the cache
         for s in range(coef.shape[1]):

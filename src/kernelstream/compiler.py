@@ -1,0 +1,327 @@
+"""Numba's compiler, without what our functions do not need.
+
+Numba expects any program. Ours are loops over numbers and over arrays that are there already: they
+count no references, and have no closures, contexts or lists. So they pass fewer steps, keep their
+variables as values, hand records on in one piece, and are optimized once, in the function that
+Python calls. Together that takes half of the time to compile. All of it is done by deriving from
+classes of Numba's compiler, in the ways that its versions since 0.59 have in common; nothing of
+Numba itself is changed, so that other code of a process is compiled as ever.
+"""
+
+from collections import Counter
+from functools import cache
+from typing import Any, ClassVar
+
+import llvmlite.binding as llvm
+from numba.core import ir, types
+from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs, must_use_alloca
+from numba.core.callconv import CPUCallConv
+from numba.core.codegen import CPUCodegen, JITCodeLibrary
+from numba.core.compiler import Compiler, CompilerBase, Flags, compile_result
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.cpu import CPUContext
+from numba.core.lowering import Lower
+from numba.core.targetconfig import ConfigStack
+from numba.core.typed_passes import (
+    BaseNativeLowering,
+    NoPythonBackend,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.typing import Context
+from numba.core.untyped_passes import (
+    DeadBranchPrune,
+    FixupArgs,
+    GenericRewrites,
+    IRProcessing,
+    ReconstructSSA,
+    RewriteSemanticConstants,
+    TranslateByteCode,
+)
+
+__all__ = [
+    "CountingPieceCompiler", "PieceCompiler", "WholeCompiler", "as_called", "rebuilt_piece",
+]  # fmt: skip
+
+
+# --- what a call returns --------------------------------------------------------------------------
+
+
+class _Settled(Flags):
+    """Options of the compiler, which no longer change: Numba compares them at every operation."""
+
+    def __init__(self, flags: Flags) -> None:
+        super().__init__(flags)
+        self._text = repr(flags)
+        self._hash = hash(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, _Settled) and self._text == other._text)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def copy(self) -> "_Settled":
+        return self
+
+
+class _Typing(Context):
+    """Numba's context of types, which remembers what its functions return.
+
+    Numba asks a dozen candidates at every operation, and writes down why each one does not fit.
+    """
+
+    _known: ClassVar[dict[Any, tuple[Any, Any]]] = {}
+
+    def __init__(self, context: Context) -> None:
+        self.__dict__ = context.__dict__
+
+    def resolve_function_type(self, function: Any, arguments: Any, keywords: Any) -> Any:
+        kind: Any = function if isinstance(function, types.Type) else self._lookup_global(function)
+        if not isinstance(kind, types.Function):
+            return super().resolve_function_type(function, arguments, keywords)
+        codes = kind._impl_keys  # type: ignore[attr-defined]
+        call = kind, tuple(arguments), tuple(keywords.items()), ConfigStack.top_or_none()
+        if call in self._known:
+            signature, codes[signature.args] = self._known[call]
+            return signature
+        signature = super().resolve_function_type(function, arguments, keywords)
+        if signature is not None and signature.args in codes:
+            self._known[call] = signature, codes[signature.args]
+        return signature
+
+
+_remembering = cache(_Typing)
+
+
+# --- variables and arguments ----------------------------------------------------------------------
+
+
+class _Lowering(Lower):
+    """Writes a function in LLVM's form, where a variable that is assigned once is a value.
+
+    Numba keeps it on the stack if another block of the function reads it, and each of these then
+    loads all arrays of a record. References to arrays are not counted: there is nothing to delete.
+    """
+
+    def _find_singly_assigned_variable(self) -> None:
+        blocks = self.func_ir.blocks
+        times: Counter[str] = Counter()
+        made_in: dict[str, int] = {}
+        for label, block in blocks.items():
+            for statement in block.find_insts(ir.Assign):
+                times[statement.target.name] += 1
+                made_in[statement.target.name] = label
+        on_stack = {name for name in times if times[name] > 1} | must_use_alloca(blocks)
+        dominators = compute_cfg_from_blocks(blocks).dominators()
+        for label, names in compute_use_defs(blocks).usemap.items():
+            for name in names:  # what a block reads that was not made in it before
+                home = made_in.get(name, label)
+                if home >= label or home not in dominators[label]:
+                    on_stack.add(name)
+        self._singly_assigned_vars = made_in.keys() - on_stack
+        self._blk_local_varmap: dict[str, Any] = {}
+
+
+class _AsTheyAre:
+    """Arguments of a call, which Numba would take apart down to every number of every record."""
+
+    def __init__(self, context: Any, kinds: Any) -> None:
+        self.argument_types = [context.get_value_type(kind) for kind in kinds]
+
+    def as_arguments(self, builder: Any, values: Any) -> Any:
+        return values
+
+    def from_arguments(self, builder: Any, values: Any) -> Any:
+        return values
+
+    def assign_names(self, values: Any, names: Any) -> None:
+        for value, name in zip(values, names, strict=True):
+            value.name = name
+
+
+class _PieceConvention(CPUCallConv):
+    """How pieces are called."""
+
+    def _get_arg_packer(self, kinds: Any) -> _AsTheyAre:
+        return _AsTheyAre(self.context, kinds)
+
+
+class _PieceContext(CPUContext):
+    """The compiler's context, as it declares and calls pieces."""
+
+    def __init__(self, context: CPUContext) -> None:
+        self.__dict__ = context.__dict__
+
+    @property
+    def call_conv(self) -> _PieceConvention:
+        return _PieceConvention(self)
+
+
+def as_called(context: Any, function: Any) -> Any:
+    """The context in which a call of a compiled function is written."""
+    is_piece = function.dispatcher._compiler.pipeline_class is PieceCompiler
+    return _PieceContext(context) if is_piece else context
+
+
+class _PieceLowering(_Lowering):
+    """As `_Lowering`, of a function that is called as pieces are."""
+
+    @property
+    def call_conv(self) -> _PieceConvention:
+        return _PieceConvention(self.context)
+
+    def setup_function(self, descriptor: Any) -> None:
+        context = self.context
+        self.context = _PieceContext(context)
+        super().setup_function(descriptor)
+        self.context = context  # the functions that it calls need not be pieces
+
+
+# --- what LLVM makes of it ------------------------------------------------------------------------
+
+# Older versions of Numba have other tools than these. There, functions are optimized as Numba does.
+_QUICK_PASSES = ("add_sroa_pass", "add_simplify_cfg_pass", "add_instruction_combine_pass")
+_HAS_PASSES = hasattr(CPUCodegen, "_pass_builder") and all(
+    hasattr(llvm.newpassmanagers.FunctionPassManager, name) for name in _QUICK_PASSES
+)
+
+
+class _Library(JITCodeLibrary):
+    """The code of a function, optimized once, with all that it calls."""
+
+    def _optimize_functions(self, module: Any) -> None:
+        """What makes a function shorter; it is optimized with those that call it."""
+        if not _HAS_PASSES:
+            super()._optimize_functions(module)
+            return
+        module.data_layout = self._codegen._data_layout
+        builder = self._codegen._pass_builder()
+        passes = llvm.create_new_function_pass_manager()
+        for name in _QUICK_PASSES:
+            getattr(passes, name)()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+
+    def _optimize_final_module(self) -> None:
+        """All passes, once: Numba's first round only serves to count fewer references."""
+        if not _HAS_PASSES:
+            super()._optimize_final_module()
+            return
+        passes, builder = self._codegen._module_pass_manager()
+        passes.run(self._final_module, builder)
+
+
+class _Piece(_Library):
+    """What LLVM knows of a function that is only called by other compiled code.
+
+    It becomes a part of its callers, is optimized there with them, and is never entered by itself.
+    So there is no machine code of it.
+    """
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        pass  # objects of Python, which our functions do not use
+
+    def serialize_using_object_code(self) -> Any:
+        return self.serialize_using_bitcode()
+
+
+def rebuilt_piece(target: Any, kept: tuple[Any, ...]) -> Any:
+    """What was kept on disk of a piece; Numba's own way would make machine code of it."""
+    (name, _, bitcode), fndesc, environment, signature, objectmode, lifted, *rest = kept
+    annotation, reload_init, environments = rest
+    for init in reload_init:
+        init()
+    piece = _Piece(target.codegen(), name)
+    piece._final_module = llvm.parse_bitcode(bitcode)
+    piece._finalize_final_module()
+    return compile_result(
+        target_context=target, typing_context=target.typing_context, library=piece,
+        entry_point=target.get_executable(piece, fndesc, environment), environment=environment,
+        fndesc=fndesc, type_annotation=annotation, signature=signature, objectmode=objectmode,
+        lifted=lifted, reload_init=reload_init, referenced_envs=environments,
+    )  # fmt: skip
+
+
+# --- the steps ------------------------------------------------------------------------------------
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerWhole(BaseNativeLowering):
+    _name: Any = "kernelstream_whole"
+    lowering_class = _Lowering
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _LowerPiece(BaseNativeLowering):
+    _name: Any = "kernelstream_piece"
+    lowering_class = _PieceLowering
+
+
+class WholeCompiler(CompilerBase):
+    """The compiler of functions that Python calls, and that count no references to arrays."""
+
+    library: type[_Library] = _Library
+    lowering: type[BaseNativeLowering] = _LowerWhole
+
+    def __init__(
+        self, typing: Any, target: Any, library: Any, arguments: Any, returned: Any, flags: Any,
+        names: Any,
+    ) -> None:  # fmt: skip
+        typing, flags = _remembering(typing), _Settled(flags)
+        super().__init__(typing, target, library, arguments, returned, flags, names)
+
+    def compile_extra(self, function: Any) -> Any:
+        library = self.library(self.state.targetctx.codegen(), function.__qualname__)
+        library.enable_object_caching()
+        self.state.library = library
+        return super().compile_extra(function)
+
+    def define_pipelines(self) -> list[PassManager]:
+        passes = PassManager("nopython")
+        passes.passes = [
+            (TranslateByteCode, "analyzing bytecode"),
+            (FixupArgs, "fix up args"),
+            (IRProcessing, "processing IR"),
+            (RewriteSemanticConstants, "rewrite semantic constants"),
+            (DeadBranchPrune, "dead branch pruning"),
+            (GenericRewrites, "nopython rewrites"),
+            (ReconstructSSA, "ssa"),
+            (NopythonTypeInference, "nopython frontend"),
+            (PreLowerStripPhis, "remove phis nodes"),
+            (self.lowering, "native lowering"),
+            (NoPythonBackend, "nopython mode backend"),
+        ]
+        passes.finalize()
+        return [passes]
+
+
+class PieceCompiler(WholeCompiler):
+    """The compiler of functions that only compiled code calls."""
+
+    library = _Piece
+    lowering = _LowerPiece
+
+
+class CountingPieceCompiler(Compiler):
+    """Numba's own steps, for functions that only compiled code calls and that make arrays."""
+
+    def compile_extra(self, function: Any) -> Any:
+        self.state.library = _Piece(self.state.targetctx.codegen(), function.__qualname__)
+        return super().compile_extra(function)
