@@ -254,6 +254,18 @@ def test_auto_detector():
     assert model.score_one(rows[0]) == -same.decision_function(frame.to_numpy()[:1])[0]
 
 
+def test_a_committee_says_what_to_do_about_features_that_come_late():
+    model = river.AutoClassifier()
+    for i in range(10):
+        model.learn_one({"a": float(i), "b": None}, i % 2)
+    before = model.model.to_bytes()
+    with pytest.raises(ValueError, match=r"rows of 2 features, not 3.*NaN or None"):
+        model.learn_one({"a": 1.0, "late": 1.0}, 1)
+    assert model.model.to_bytes() == before
+    model.learn_one({"a": 1.0, "b": 3.0}, 1)
+    assert model.predict_one({"a": 1.0}) in (0, 1)
+
+
 def test_texts_and_dates_are_taken_as_tables_are():
     first = datetime.date(2026, 1, 1)
     rows = [

@@ -291,8 +291,16 @@ class CommitteeMachine(Learner):
 
     def widen(self, n_features: int) -> None:
         """Give rows more features, or take such away."""
-        for member in self.members:
-            member.widen(n_features)
+        for name, member in zip(self.names, self.members, strict=True):
+            try:
+                member.widen(n_features)
+            except ValueError as error:
+                raise ValueError(
+                    f"a committee with the member {name!r} takes rows of {member.n_features} "
+                    f"features, not {n_features}: let every row have all features, with NaN or "
+                    "None for a value that is not known yet, or use a single learner, such as "
+                    "'svmd'."
+                ) from error
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All that it knows, as arrays by name."""
