@@ -259,7 +259,7 @@ def test_a_committee_says_what_to_do_about_features_that_come_late():
     for i in range(10):
         model.learn_one({"a": float(i), "b": None}, i % 2)
     before = model.model.to_bytes()
-    with pytest.raises(ValueError, match=r"rows of 2 features, not 3.*NaN or None"):
+    with pytest.raises(ValueError, match=r"keeps to the 2 features.*NaN or None"):
         model.learn_one({"a": 1.0, "late": 1.0}, 1)
     assert model.model.to_bytes() == before
     model.learn_one({"a": 1.0, "b": 3.0}, 1)

@@ -296,8 +296,8 @@ class CommitteeMachine(Learner):
                 member.widen(n_features)
             except ValueError as error:
                 raise ValueError(
-                    f"a committee with the member {name!r} takes rows of {member.n_features} "
-                    f"features, not {n_features}: let every row have all features, with NaN or "
+                    f"a committee with the member {name!r} keeps to the {member.n_features} "
+                    "features of its first row: let every row have all features, with NaN or "
                     "None for a value that is not known yet, or use a single learner, such as "
                     "'svmd'."
                 ) from error
