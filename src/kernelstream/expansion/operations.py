@@ -342,7 +342,7 @@ def merge(expansion, tile, gram, between, slot, partner, share, i, point):
             expansion.coef[k, s, partner] = w1 * goes + w2 * expansion.coef[k, s, partner]
             if slot >= 0:
                 expansion.coef[k, s, slot] = 0.0
-        expansion.size2[partner] += expansion.coef[k, 0, partner] ** 2
+        expansion.size2[partner] += expansion.coef[k, 0, partner] * expansion.coef[k, 0, partner]
     expansion.norm2[0] = max(expansion.norm2[0], 0.0)
     tile.k[partner, i] = k_new
     for m in range(n):
@@ -403,7 +403,8 @@ def correct_for_merger(
     alpha_g, alpha_j, alpha_z = p * a_g, p * a_j, p * a_z
     beta_g, beta_j, beta_z = q * b_g + r * a_g, q * b_j + r * a_j, q * b_z + r * a_z
     f_rf = alpha_g * f_g + alpha_j * f_j - alpha_z * f_z
-    rf_rf = alpha_g**2 + alpha_j**2 + 2.0 * kappa * alpha_g * alpha_j - alpha_z**2
+    rf_rf = alpha_g * alpha_g + alpha_j * alpha_j + 2.0 * kappa * alpha_g * alpha_j
+    rf_rf -= alpha_z * alpha_z
     expansion.norm2[0] = expansion.norm2[0] + rf_rf - 2.0 * f_rf
     if traced:
         f_rv = beta_g * f_g + beta_j * f_j - beta_z * f_z
