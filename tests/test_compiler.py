@@ -44,8 +44,11 @@ def walk(record, shift, n):
         if step > 0.0:
             before = total
             total += step
+            kept = 2.0 * step  # made once, and not in every turn
         else:
             before = -1.0
+        if step > 1.0:
+            total -= kept
         for k in range(matrix.shape[1]):
             matrix[i, k] = before + matrix[-1 - i, k]
             if matrix[i, k] > 1.0 and found < 0:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
 from numba.core import cgutils, ir, types
-from numba.core.analysis import compute_cfg_from_blocks, compute_use_defs, must_use_alloca
+from numba.core.analysis import compute_use_defs, must_use_alloca
 from numba.core.callconv import CPUCallConv
 from numba.core.codegen import CPUCodegen, JITCodeLibrary
 from numba.core.compiler import Compiler, CompilerBase, Flags, compile_result
@@ -154,12 +154,10 @@ class _Lowering(Lower):
                 times[statement.target.name] += 1
                 made_in[statement.target.name] = label
         on_stack = {name for name in times if times[name] > 1} | must_use_alloca(blocks)
-        dominators = compute_cfg_from_blocks(blocks).dominators()
+        # A block that reads what it has not made comes after the one that makes it, which every
+        # way to it passes (`ReconstructSSA`), unless it is a loop's and reads what a turn has left.
         for label, names in compute_use_defs(blocks).usemap.items():
-            for name in names:  # what a block reads that was not made in it before
-                home = made_in.get(name, label)
-                if home >= label or home not in dominators[label]:
-                    on_stack.add(name)
+            on_stack |= {name for name in names if made_in.get(name, label) >= label}
         self._singly_assigned_vars = made_in.keys() - on_stack
         self._blk_local_varmap: dict[str, Any] = {}
 
