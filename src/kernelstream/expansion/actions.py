@@ -122,9 +122,8 @@ class Summing(NamedTuple):
             past = expansion.average.past_of_new(point.coef[output, 0])
             tile.pending.past[i, output] = past
             for s in range(expansion.coef.shape[1]):
-                amount = point.coef[output, s]
-                tile.pending.coef[i, s, output] = amount
-                add_to_rest(tile.raw, output, s, amount, tile.k, tile.n_points + i, i)
+                tile.pending.coef[i, s, output] = point.coef[output, s]
+            add_to_rest(tile.raw, output, point.coef[output], 1.0, tile.k, tile.n_points + i, i)
         return -1
 
     def merged_with(self):

@@ -65,32 +65,38 @@ def make_raw(expansion, alpha, beta, coef):
             coef[k, 1] = (beta[k] - r * coef[k, 0]) * per_q
 
 
-@helper
-def raw_of_every(coef, function, output, n, k_j):
-    """Raw score of one output, a line of `coef`, at a point with the kernel values k_j."""
-    total = 0.0
-    line = coef[output, function]
-    for j in range(n):
-        total += line[j] * k_j[j]
-    return total
+@partial(compiled, any_order=True)
+def raw_of_every(lines, n, k_j):
+    """Raw f and v of one output, its lines of `coef`, at a point with the kernel values k_j."""
+    raw_f, raw_v = 0.0, 0.0
+    if lines.shape[0] == 1:
+        for j in range(n):
+            raw_f += lines[0, j] * k_j[j]
+    else:
+        for j in range(n):
+            raw_f += lines[0, j] * k_j[j]
+            raw_v += lines[1, j] * k_j[j]
+    return raw_f, raw_v
 
 
-@helper
-def raw_of_touched(coef, outputs, function, output, n, k_j):
+@partial(compiled, any_order=True)
+def raw_of_touched(coef, outputs, output, n, k_j):
     """The same where lines belong to several outputs."""
-    total = 0.0
+    raw_f, raw_v, traced = 0.0, 0.0, coef.shape[1] > 1
     for line in range(coef.shape[0]):
         for j in range(n):
             if outputs[line, j] == output:
-                total += coef[line, function, j] * k_j[j]
-    return total
+                raw_f += coef[line, 0, j] * k_j[j]
+                if traced:
+                    raw_v += coef[line, 1, j] * k_j[j]
+    return raw_f, raw_v
 
 
 @helper
 def write_raw_of_every(coef, function, n, k_x, raw):
     """Write the raw scores of one row, whose kernel values with the points are k_x."""
     for output in range(coef.shape[0]):
-        raw[output, function, 0] = raw_of_every(coef, function, output, n, k_x)
+        raw[output, function, 0] = dot(coef[output, function, :n], k_x[:n])
 
 
 @helper
@@ -143,13 +149,22 @@ def fold(raw, p, q, r):
 
 
 @helper
-def add_to_rest(raw, output, function, coefficient, k, line, i):
-    """Correct the raw scores of the rows after i, for a coefficient at a line of k."""
-    if coefficient != 0.0:
-        # from zero on: only then does the compiler see that no index is negative, and takes several
-        rest, values = raw[output, function, i + 1 :], k[line, i + 1 :]
-        for j in range(rest.shape[0]):
-            rest[j] += coefficient * values[j]
+def add_to_rest(raw, output, coef, sign, k, line, i):
+    """Correct raw f and v of the rows after i, for coefficients that come at a line of k, or go."""
+    a = sign * coef[0]
+    b = sign * coef[1] if coef.shape[0] > 1 else 0.0
+    if a == 0.0 and b == 0.0:
+        return
+    # from zero on: only then does the compiler see that no index is negative, and takes several
+    values, rest = k[line, i + 1 :], raw[output, 0, i + 1 :]
+    if b == 0.0:
+        for j in range(values.shape[0]):
+            rest[j] += a * values[j]
+    else:
+        rest_v = raw[output, 1, i + 1 :]
+        for j in range(values.shape[0]):
+            rest[j] += a * values[j]
+            rest_v[j] += b * values[j]
 
 
 # --- points that go ------------------------------------------------------------------------------
@@ -164,9 +179,7 @@ def drop(expansion, tile, slot, i):
     expansion.average.drop_sum(slot)
     for line in range(expansion.coef.shape[0]):
         output = expansion.outputs.output_of(line, slot)
-        for function in range(expansion.coef.shape[1]):
-            amount = -expansion.coef[line, function, slot]
-            add_to_rest(tile.raw, output, function, amount, tile.k, slot, i)
+        add_to_rest(tile.raw, output, expansion.coef[line, :, slot], -1.0, tile.k, slot, i)
 
 
 @helper
@@ -176,7 +189,7 @@ def give_up(expansion, point):
     expansion.pi[0] = point.norms_without[1]
 
 
-@helper(apart=True, any_order=True)
+@helper
 def correct_for_drop(expansion, k_j, tile, slot, i, point):
     """||f||^2 and <f, v> without the point in `slot`, whose kernel values with all are k_j."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
@@ -188,11 +201,10 @@ def correct_for_drop(expansion, k_j, tile, slot, i, point):
             continue
         k = expansion.outputs.output_of(line, slot)
         # ||f - a k_j||^2 = ||f||^2 - 2 a f(x_j) + a^2 k_jj, and likewise for <f, v>
-        raw_f = expansion.outputs.raw_at(expansion.coef, 0, k, n, k_j)
+        raw_f, raw_v = expansion.outputs.raw_at(expansion.coef, k, n, k_j)
         f_j, alpha_j = p * raw_f + point.alpha[k] * tile.k[slot, i], p * a
         expansion.norm2[0] += alpha_j * (alpha_j * k_j[slot] - 2.0 * f_j)
         if traced:
-            raw_v = expansion.outputs.raw_at(expansion.coef, 1, k, n, k_j)
             v_j = q * raw_v + r * raw_f + point.beta[k] * tile.k[slot, i]
             beta_j = q * b + r * a
             expansion.pi[0] += alpha_j * beta_j * k_j[slot] - alpha_j * v_j - beta_j * f_j
@@ -429,9 +441,9 @@ def insert(expansion, tile, slot, i, point):
         line = expansion.outputs.line_for(m, output, slot)
         expansion.size2[slot] += point.coef[output, 0] * point.coef[output, 0]
         expansion.average.insert_sum(line, slot, point.coef[output, 0])
+        add_to_rest(tile.raw, output, point.coef[output], 1.0, tile.k, line_of_row, i)
         for s in range(expansion.coef.shape[1]):
             expansion.coef[line, s, slot] = point.coef[output, s]
-            add_to_rest(tile.raw, output, s, point.coef[output, s], tile.k, line_of_row, i)
     # The line of slot now holds the new point. Where slots are still free, that line is the one of
     # a row of the tile that has had its turn, since a tile has at least as many rows as new points.
     own, values = tile.k[slot, i + 1 :], tile.k[line_of_row, i + 1 :]
@@ -444,6 +456,7 @@ def insert(expansion, tile, slot, i, point):
 def put_into_gram(gram, tile, slot, i, n):
     """Write the kernel values of row i, now the point in `slot`, with all n points."""
     for j in range(n):
-        gram[slot, j] = tile.k[j, i]
-        gram[j, slot] = tile.k[j, i]
+        value = tile.k[j, i]
+        gram[slot, j] = value
+        gram[j, slot] = value
     gram[slot, slot] = tile.k[tile.n_points + i, i]

@@ -50,9 +50,9 @@ class EveryOutput(NamedTuple):
         """The line for an output that a new point touches as its `position`-th."""
         return output
 
-    def raw_at(self, coef, function, output, n, k_j):
-        """Raw score of one output at a point whose kernel values with the points are k_j."""
-        return raw_of_every(coef, function, output, n, k_j)
+    def raw_at(self, coef, output, n, k_j):
+        """Raw f and v of one output at a point whose kernel values with the points are k_j."""
+        return raw_of_every(coef[output], n, k_j)
 
     def write_raw(self, coef, function, n, k_x, raw):
         """Write the raw scores of a row with the kernel values k_x, of all outputs."""
@@ -80,8 +80,8 @@ class TouchedOutputs(NamedTuple):
         self.output[position, slot] = output
         return position
 
-    def raw_at(self, coef, function, output, n, k_j):
-        return raw_of_touched(coef, self.output, function, output, n, k_j)
+    def raw_at(self, coef, output, n, k_j):
+        return raw_of_touched(coef, self.output, output, n, k_j)
 
     def write_raw(self, coef, function, n, k_x, raw):
         write_raw_of_touched(coef, self.output, function, n, k_x, raw)
