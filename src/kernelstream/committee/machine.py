@@ -1,11 +1,12 @@
 """A committee as something that learns: the same methods as one machine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from kernelstream.committee.mixing import Mixing
+from kernelstream.committee.together import Together, joined_paths
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.kernel_rows import norm2_of
 from kernelstream.learner.learn import Trail
@@ -65,6 +66,8 @@ class CommitteeMachine(Learner):
         self.gate = Gate()
         self._saved: Any = None  # the mixing's state as it was when a block began
         self._single: list[tuple[np.ndarray, float]] | None = None  # rows since then, one by one
+        self._together: Together | None = None
+        self._rows_left = 0  # that can be learned together before that has to be asked again
         self._is_draft = False
 
     # --- what a person can read ------------------------------------------------------------------
@@ -156,20 +159,43 @@ class CommitteeMachine(Learner):
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row."""
-        said = self._said_of_row(lambda member: member.learn_row(X, y))
+        self._rows_left = 0
+        self._learn_from(0, X, y, self.room_for_scores())
+
+    def _learn_from(self, first: int, X: Any, y: float, said: np.ndarray) -> None:
+        """Let the members from one on learn a row, and the mixing."""
+        for i in range(first, len(self.members)):
+            said[i, 0] = self.factors[i] * self.members[i].learn_row(X, y)
         self.mixing.learn(self.mixing_state, said, np.array([y]), _ONCE)
 
-    def _said_of_row(self, ask: Callable[[Machine], np.ndarray]) -> np.ndarray:
-        """What members answer for a row, as the mixing takes it: (members, 1, outputs)."""
-        said = np.empty((len(self.members), 1, self.n_outputs))
-        for scores, member in zip(said, self.members, strict=True):
-            scores[0] = ask(member)
-        said *= self.factors[:, None, None]
-        return said
+    def room_for_scores(self) -> np.ndarray:
+        """Memory for what members say of a row, as the mixing takes it."""
+        return np.empty((len(self.members), 1, self.n_outputs))
 
-    def learns_in_one_call(self) -> bool:
-        """Whether `learn_at_once` may be asked, which undoes itself."""
-        return not self.is_sparse and not self._is_draft
+    def _learn_together(self, X: Any, y: float) -> None:
+        """Learn a block of one row in one call, unless a member has more to do than to learn it."""
+        if self._rows_left == 0:
+            self._join()
+        if self._rows_left == 0:
+            self.learn_row(X, y)
+            return
+        assert self._together is not None
+        self._rows_left -= 1
+        n_done = self._together.learn(X, y)
+        if n_done < len(self.members):
+            self._rows_left = 0  # that member takes the longer way, or says why it cannot
+        if n_done <= len(self.members):
+            self._learn_from(n_done, X, y, self._together.said)
+
+    def _join(self) -> None:
+        """Find out for how many rows members can be called together."""
+        paths = joined_paths(self)
+        if paths is None:
+            return
+        if self._together is None or not self._together.serves(self, paths):
+            self._together = Together(self, paths)
+        pairs = zip(paths, self.members, strict=True)
+        self._rows_left = min(path.rows_ahead(member) for path, member in pairs)
 
     def learn_at_once(self, X: Any, y: float) -> bool:
         """Learn a block of one row, all or nothing; False: it takes `begin` and more.
@@ -178,6 +204,8 @@ class CommitteeMachine(Learner):
         take longer than the row. So all can go back to where they were up to 256 rows ago, and if
         one fails they learn the rows since then again: the same numbers, to the last bit.
         """
+        if self.is_sparse or self._is_draft:
+            return False
         if not norm2_of(X[0]) <= _LARGEST_NORM2 or extreme_target(y) is not None:
             return False
         rows = self._single
@@ -187,7 +215,7 @@ class CommitteeMachine(Learner):
         n_before = len(rows)
         try:
             rows.append((X.copy(), y))
-            self.learn_row(X, y)
+            self._learn_together(X, y)
         except BaseException:
             self._learn_again(rows[:n_before])
             raise
@@ -228,13 +256,16 @@ class CommitteeMachine(Learner):
 
     def score_row(self, X: Any) -> np.ndarray:
         """The mixed scores of a block of one row, of shape (outputs,)."""
-        said = self._said_of_row(lambda member: member.score_row(X))
+        said = self.room_for_scores()
+        for i, member in enumerate(self.members):
+            said[i, 0] = self.factors[i] * member.score_row(X)
         return self.mixing.mix(self.mixing_state, said)[0]
 
     # --- all or nothing --------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Be ready to undo whatever is learned from now on."""
+        self._rows_left = 0
         if self._single is not None:  # then members were ready to undo these rows, too
             self._single = self._saved = None
             for member in self.members:
@@ -268,7 +299,8 @@ class CommitteeMachine(Learner):
         copy.__dict__.update(self.__dict__)
         copy.members = [member.copy() for member in self.members]
         copy.mixing_state, copy.gate, copy._saved = snapshot(self.mixing_state), Gate(), None
-        copy._single = None
+        copy._single = copy._together = None
+        copy._rows_left = 0
         return copy
 
     def as_draft(self) -> "CommitteeMachine":

@@ -469,8 +469,5 @@ def _of_table(learned: Learned) -> Columns:
 
 def _learns_in_place(machine: Learner, row: Any, y: float) -> bool:
     """Learn a row if it takes a single call of compiled code, and nobody reads; whether so."""
-    if machine.learns_in_one_call():
-        with machine.gate.lock:  # for which new readers wait, as long as one row takes
-            if not machine.gate.readers:
-                return machine.learn_at_once(row, y)
-    return False
+    with machine.gate.lock:  # for which new readers wait, as long as one row takes
+        return not machine.gate.readers and machine.learn_at_once(row, y)

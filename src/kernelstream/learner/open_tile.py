@@ -69,7 +69,7 @@ def new_alone_work(n_outputs: int, n_slots: int) -> AloneWork:
 
 @partial(compiled, nogil=True, any_order=True)
 def learn_alone(
-    model, kernel, rows, row_cache, state, largest, X, x, y, weights, trail, writer, changes, work
+    model, kernel, rows, row_cache, state, largest, X, x, y, weights, trail, changes, work, writer
 ):
     """Learn the only row of X; False: nothing has changed, and a tile of one row learns it, or not.
 
