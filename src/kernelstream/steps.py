@@ -22,6 +22,8 @@ from numba import types
 from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 
+from kernelstream.compiled import check_of
+
 __all__ = ["Call", "in_one_call"]
 
 _WORD = ir.IntType(64)
@@ -56,7 +58,7 @@ class Call:
     (2, 1, array([-1]))
     """
 
-    __slots__ = ("_code", "_kinds", "_places", "_words", "arguments", "function")
+    __slots__ = ("_checks", "_code", "_kinds", "_places", "_words", "arguments", "function")
 
     def __init__(self, function: Any, *arguments: Any) -> None:
         self.function, self.arguments = function, list(arguments)
@@ -66,7 +68,7 @@ class Call:
         """Take another argument of the same type."""
         self.arguments[position] = argument
         if self._words is not None:
-            if numba.typeof(argument) != self._kinds[position]:
+            if not self._checks[position](argument):
                 raise TypeError(
                     f"argument {position} of {self.function.__name__} was "
                     f"{self._kinds[position]}, and cannot become {numba.typeof(argument)}."
@@ -89,6 +91,7 @@ class Call:
             address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
             pieces = [struct.pack("=Q", address)]
             self._places = []
+            self._checks = [check_of(argument) for argument in self.arguments]
             for kind, argument in zip(self._kinds, self.arguments, strict=True):
                 self._places.append(sum(map(len, pieces)) // 8)
                 pieces.append(_packed(kind, argument))

@@ -8,7 +8,6 @@ import numpy as np
 from kernelstream.committee.mixing import Mixing
 from kernelstream.committee.together import Together, joined_paths
 from kernelstream.learner.gate import Gate
-from kernelstream.learner.kernel_rows import norm2_of
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.protocol import Learner
@@ -20,7 +19,7 @@ from kernelstream.threads import each
 __all__ = ["CommitteeMachine"]
 
 _ROWS = 4096  # at a time: the scores of all members are kept for so many
-_ROWS_AGAIN = 256  # that came one by one, at most, and are learned again if one of them fails
+_ROWS_AGAIN = 512  # that came one by one, at most, and are learned again if one of them fails
 _ONCE = np.ones(1)  # the weight of a row
 _LARGEST_NORM2 = 1e60  # of a row that members learn one after the other
 
@@ -179,13 +178,15 @@ class CommitteeMachine(Learner):
         if self._rows_left == 0:
             self.learn_row(X, y)
             return
-        assert self._together is not None
-        self._rows_left -= 1
-        n_done = self._together.learn(X, y)
-        if n_done < len(self.members):
-            self._rows_left = 0  # that member takes the longer way, or says why it cannot
+        together = self._together
+        assert together is not None
+        n_done = together.learn(X, y)
+        if together.follow(n_done) or n_done < len(self.members):
+            self._rows_left = 0  # one takes the longer way, or has done more than to learn
+        else:
+            self._rows_left -= 1
         if n_done <= len(self.members):
-            self._learn_from(n_done, X, y, self._together.said)
+            self._learn_from(n_done, X, y, together.said)
 
     def _join(self) -> None:
         """Find out for how many rows members can be called together."""
@@ -201,12 +202,13 @@ class CommitteeMachine(Learner):
         """Learn a block of one row, all or nothing; False: it takes `begin` and more.
 
         Several machines change one after the other. To be ready for an error at every row would
-        take longer than the row. So all can go back to where they were up to 256 rows ago, and if
+        take longer than the row. So all can go back to where they were up to 512 rows ago, and if
         one fails they learn the rows since then again: the same numbers, to the last bit.
         """
-        if self.is_sparse or self._is_draft:
+        if self._is_draft or self.is_sparse:
             return False
-        if not norm2_of(X[0]) <= _LARGEST_NORM2 or extreme_target(y) is not None:
+        row = X[0]
+        if not row.dot(row) <= _LARGEST_NORM2 or extreme_target(y) is not None:  # NaN is not
             return False
         rows = self._single
         if rows is None or len(rows) == _ROWS_AGAIN:

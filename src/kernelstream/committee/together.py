@@ -44,6 +44,8 @@ class Together:
 
     def __init__(self, machine: "CommitteeMachine", paths: Sequence[RowPath]) -> None:
         self.paths, self._mixing_state = list(paths), machine.mixing_state
+        pairs = zip(paths, machine.members, strict=True)
+        self._following = [(i, *pair) for i, pair in enumerate(pairs) if pair[0].follows]
         self.X, self.y = np.zeros((1, machine.n_features), machine.dtype), np.zeros(1)
         self.said = machine.room_for_scores()
         calls: list[Call] = []
@@ -75,6 +77,11 @@ class Together:
         if n_done < len(self.paths):
             self.paths[n_done].put_back()
         return n_done
+
+    def follow(self, n_done: int) -> bool:
+        """Do what is due after a row that so many members have learned; whether anything was."""
+        due = [path.follow(member) for i, path, member in self._following if i < n_done]
+        return any(due)
 
 
 @compiled

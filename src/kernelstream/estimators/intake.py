@@ -21,8 +21,6 @@ from kernelstream.threads import sum_of_squares
 
 __all__ = ["Encoded", "Intake", "Learned", "Rows"]
 
-_ONCE = np.ones(1)  # the weight of a row
-
 
 class Learned(NamedTuple):
     """Everything that an estimator has learned, published in one step."""
@@ -287,7 +285,7 @@ class Intake(BadRowPolicy):
         if learned.means is None:
             return self._row(x, learned), None
         X = self._rows([x]) if isinstance(x, dict) else self._given_row(x, learned)
-        means, X = learned.means.including(X, _ONCE)
+        means, X = learned.means.including_row(X)
         return X, means
 
     def _given_row(self, x: Any, learned: Learned) -> Any:

@@ -17,7 +17,6 @@ from kernelstream.learner.kernel_rows import norm2_of, write_kernel_values
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.open_tile import learn_alone, new_alone_work
 from kernelstream.learner.row_path import MANY_ROWS, RowPath
-from kernelstream.learner.rows import LARGEST_TARGET
 from kernelstream.steps import Call
 from kernelstream.stores import NOTHING_PENDING
 from kernelstream.updates.dual import PERIOD
@@ -114,17 +113,20 @@ class PointRow(RowPath):
 class SecondOrderRow(PointRow):
     """Rows of the second order: what is due after every 64th comes with it, if it can be undone."""
 
+    follows = True
+
     def _new_work(self, machine: "Machine") -> Any:
         return new_alone_work(machine.n_outputs, machine.n_slots)
 
-    def rows_ahead(self, machine: "Machine") -> int:
-        return min(super().rows_ahead(machine), PERIOD - 1 - self.n_seen.item() % PERIOD)
-
     def learn(self, machine: "Machine", X: np.ndarray, y: float) -> bool:
-        if (self.n_seen.item() + 1) % PERIOD != 0:
-            return super().learn(machine, X, y)
-        is_whole = machine.undoes and super().rows_ahead(machine) > 0
-        if not (abs(y) <= LARGEST_TARGET and is_whole and self._learn(machine, X, y)):
+        is_due = (self.n_seen.item() + 1) % PERIOD == 0
+        if (is_due and not machine.undoes) or not super().learn(machine, X, y):
+            return False
+        self.follow(machine)
+        return True
+
+    def follow(self, machine: "Machine") -> bool:
+        if self.n_seen.item() % PERIOD != 0:
             return False
         with machine.threads(PERIOD, None):
             second_order.follow_period(machine)

@@ -33,6 +33,8 @@ MANY_ROWS = 2**40  # more than anybody learns one by one
 class RowPath(ABC):
     """Memory and calls for single rows, of use as long as the machine's arrays are the same."""
 
+    follows = False  # whether `follow` ever does anything
+
     def __init__(self, machine: "Machine") -> None:
         self.state, self.changes = machine.state, machine.changes()
         self.given_state = machine.loop_state()
@@ -44,7 +46,6 @@ class RowPath(ABC):
         self.statistics = _Statistics(machine, self.given_X, self.given_y, self.weight)
         self.X, self.y = self.statistics.X, self.statistics.y  # and as kernels see it
         self.trail = new_trail(1, machine.n_outputs)
-        self._renews = machine.parts.scaling.renews or machine.parts.target_scaling.renews
         self._ready = range(0)  # numbers of rows after which nothing is due with the next one
         self._calls: list[Call] | None = None
         self._run: Any = None
@@ -70,9 +71,13 @@ class RowPath(ABC):
             self._ready = range(n, n + self.rows_ahead(machine))
         return n in self._ready
 
+    def follow(self, machine: "Machine") -> bool:
+        """Do what is due after the row that was learned last; whether anything was."""
+        return False
+
     def rows_ahead(self, machine: "Machine") -> int:
-        """How many rows may be learned without anything that would have to follow one of them."""
-        due = rows_until_due(machine, self.n_seen.item()) if self._renews else None
+        """How many rows may be learned before another scaling, or more room, is due."""
+        due = rows_until_due(machine, self.n_seen.item())
         return MANY_ROWS if due is None else due - 1
 
     def _learn(self, machine: "Machine", X: np.ndarray, y: float) -> bool:
