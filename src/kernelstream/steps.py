@@ -12,6 +12,7 @@ and is not kept on disk.
 import ctypes
 import struct
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -65,14 +66,14 @@ class Call:
         self._words: np.ndarray | None = None
 
     def replace(self, position: int, argument: Any) -> None:
-        """Take another argument of the same type."""
+        """Take another argument of the same type. If this is interrupted, the call is of no use."""
+        if self._words is not None and not self._checks[position](argument):
+            raise TypeError(
+                f"argument {position} of {self.function.__name__} was {self._kinds[position]}, and "
+                f"cannot become {numba.typeof(argument)}."
+            )
         self.arguments[position] = argument
         if self._words is not None:
-            if not self._checks[position](argument):
-                raise TypeError(
-                    f"argument {position} of {self.function.__name__} was "
-                    f"{self._kinds[position]}, and cannot become {numba.typeof(argument)}."
-                )
             packed = np.frombuffer(_packed(self._kinds[position], argument), np.uint64)
             begin = self._places[position]
             self._words[begin : begin + len(packed)] = packed
@@ -154,9 +155,11 @@ class _Assembler:
         machine = llvm.Target.from_triple(self.triple).create_target_machine(opt=0, jit=True)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         self.made: dict[Any, Any] = {}
+        self._numbers = count()  # of functions: one that was interrupted is not made again
 
-    def address_of(self, name: str, kind: Any, write: Callable[[Any, Any], None]) -> int:
+    def address_of(self, kind: Any, write: Callable[[Any, Any], None]) -> int:
         """The machine code of a function whose body `write` writes."""
+        name = f"kernelstream_step_{next(self._numbers)}"
         module = ir.Module(name)
         module.triple = self.triple
         function = ir.Function(module, kind, name)
@@ -208,8 +211,7 @@ def _reader_of(made: Any, n_words: int) -> int:
             goes_on = builder.and_(goes_on, is_yes)
         builder.ret(builder.zext(goes_on, _WORD))
 
-    name = f"kernelstream_step_{len(assembler.made)}"
-    assembler.made[key] = assembler.address_of(name, _STEP, write)
+    assembler.made[key] = assembler.address_of(_STEP, write)
     return assembler.made[key]
 
 
@@ -219,7 +221,7 @@ def _runner() -> Callable[[int, int], int]:
     assembler = _assembler()
     if "run" not in assembler.made:
         kind = ir.FunctionType(_WORD, [_WORDS, _WORD])
-        address = assembler.address_of("kernelstream_run", kind, _write_runner)
+        address = assembler.address_of(kind, _write_runner)
         # which holds Python's lock: others would get it, and keep it for long, at every row
         c_type = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
         assembler.made["run"] = c_type(address)

@@ -43,16 +43,18 @@ class Together:
     """
 
     def __init__(self, machine: "CommitteeMachine", paths: Sequence[RowPath]) -> None:
-        self.paths, self._mixing_state = list(paths), machine.mixing_state
+        self.paths, self._calls = list(paths), [path.calls() for path in paths]
+        self._mixing_state = machine.mixing_state
         pairs = zip(paths, machine.members, strict=True)
         self._following = [(i, *pair) for i, pair in enumerate(pairs) if pair[0].follows]
         self.X, self.y = np.zeros((1, machine.n_features), machine.dtype), np.zeros(1)
         self.said = machine.room_for_scores()
         calls: list[Call] = []
         self._ends = []  # how many calls there are up to those of each member, and of the mixing
-        for path, factor, scores in zip(paths, machine.factors.tolist(), self.said, strict=True):
+        factors = machine.factors.tolist()
+        for path, own, factor, scores in zip(paths, self._calls, factors, self.said, strict=True):
             calls.append(Call(_hand_over, self.X, self.y, path.given_X, path.given_y))
-            calls += path.calls() or []
+            calls += own or []
             statistics = path.statistics
             scaled = statistics.units, statistics.scales_targets
             calls.append(Call(_say, path.trail.scores, *scaled, factor, scores))
@@ -63,8 +65,9 @@ class Together:
         self._run = steps.in_one_call(calls + of_mixing)
 
     def serves(self, machine: "CommitteeMachine", paths: Sequence[RowPath]) -> bool:
-        """Whether these are still the paths, and the mixing's arrays."""
-        is_same = all(path is other for path, other in zip(self.paths, paths, strict=True))
+        """Whether these are still the calls of the paths, and the mixing's arrays."""
+        pairs = zip(self._calls, paths, strict=True)
+        is_same = all(calls is path.calls() for calls, path in pairs)
         return is_same and self._mixing_state is machine.mixing_state
 
     def learn(self, X: np.ndarray, y: float) -> int:

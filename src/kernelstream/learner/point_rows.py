@@ -82,9 +82,12 @@ class PointRow(RowPath):
         journal, noted = self.store.journal, self._writer.old_slots
         is_last = journal is None or (journal and journal[-1][0] is noted and self._room_to_note())
         if journal is not self._journal or not is_last:
+            calls, run = self._calls, self._run
+            self._calls = self._run = None  # if this is interrupted, both are made anew
             self._journal, self._writer = journal, self._new_writer()
-            if self._calls is not None:
-                self._calls[-1].replace(-1, self._writer)
+            if calls is not None:
+                calls[-1].replace(-1, self._writer)
+                self._calls, self._run = calls, run
 
     def _new_writer(self) -> Any:
         return self.store.writer(self.X, self.x, None, _JOURNAL)
