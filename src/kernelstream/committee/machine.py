@@ -79,7 +79,7 @@ class CommitteeMachine(Learner):
     @property
     def n_features(self) -> int:
         """How long a row is."""
-        return self.members[0].n_features
+        return self.members[0].store.n_features
 
     @property
     def n_outputs(self) -> int:
@@ -89,12 +89,12 @@ class CommitteeMachine(Learner):
     @property
     def dtype(self) -> np.dtype:
         """The precision of rows."""
-        return self.members[0].dtype
+        return self.members[0].store.dtype
 
     @property
     def is_sparse(self) -> bool:
         """Whether rows are sparse."""
-        return self.members[0].is_sparse
+        return self.members[0].store.is_sparse
 
     @property
     def learns_from_streams(self) -> bool:

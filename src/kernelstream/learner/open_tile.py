@@ -33,8 +33,8 @@ from kernelstream.updates.dual import PERIOD
 
 __all__ = ["AloneWork", "learn_alone", "new_alone_work"]
 
-# How well coordinates reproduce kernel values, each in the scale of its two points: up to here there
-# is nothing to correct, and one correction is enough, since it squares the error that K^-1 brings.
+# How well coordinates reproduce kernel values, each in the scale of its two points: up to here
+# there is nothing to correct; and one correction, which squares the error of K^-1, is enough.
 EXACT, CORRECTABLE = 1e-12, 1e-7
 
 PRECISION, FRESH, VARIANCE, DELTA, NOISE, SETTLED = range(6)  # of `OpenTile.numbers`
