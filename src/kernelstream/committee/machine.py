@@ -180,12 +180,12 @@ class CommitteeMachine(Learner):
             return
         together = self._together
         assert together is not None
+        self._rows_left -= 1
         n_done = together.learn(X, y)
-        if together.follow(n_done) or n_done < len(self.members):
-            self._rows_left = 0  # one takes the longer way, or has done more than to learn
-        else:
-            self._rows_left -= 1
-        if n_done <= len(self.members):
+        if self._rows_left == 0:
+            together.follow(n_done)
+        if n_done <= len(self.members):  # one takes the longer way, or the mixing has no calls
+            self._rows_left = self._rows_left if n_done == len(self.members) else 0
             self._learn_from(n_done, X, y, together.said)
 
     def _join(self) -> None:
@@ -195,8 +195,7 @@ class CommitteeMachine(Learner):
             return
         if self._together is None or not self._together.serves(self, paths):
             self._together = Together(self, paths)
-        pairs = zip(paths, self.members, strict=True)
-        self._rows_left = min(path.rows_ahead(member) for path, member in pairs)
+        self._rows_left = self._together.rows_ahead()
 
     def learn_at_once(self, X: Any, y: float) -> bool:
         """Learn a block of one row, all or nothing; False: it takes `begin` and more.

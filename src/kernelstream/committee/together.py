@@ -45,8 +45,7 @@ class Together:
     def __init__(self, machine: "CommitteeMachine", paths: Sequence[RowPath]) -> None:
         self.paths, self._calls = list(paths), [path.calls() for path in paths]
         self._mixing_state = machine.mixing_state
-        pairs = zip(paths, machine.members, strict=True)
-        self._following = [(i, *pair) for i, pair in enumerate(pairs) if pair[0].follows]
+        self._members = list(zip(paths, machine.members, strict=True))
         self.X, self.y = np.zeros((1, machine.n_features), machine.dtype), np.zeros(1)
         self.said = machine.room_for_scores()
         calls: list[Call] = []
@@ -81,10 +80,15 @@ class Together:
             self.paths[n_done].put_back()
         return n_done
 
-    def follow(self, n_done: int) -> bool:
-        """Do what is due after a row that so many members have learned; whether anything was."""
-        due = [path.follow(member) for i, path, member in self._following if i < n_done]
-        return any(due)
+    def rows_ahead(self) -> int:
+        """How many rows may be learned; after the last of them, `follow` has to be called."""
+        ahead = [path.rows_ahead(member) for path, member in self._members]
+        return min(*ahead, *(path.rows_until_due() for path in self.paths))
+
+    def follow(self, n_done: int) -> None:
+        """Do what is due after a row that so many members have learned."""
+        for path, member in self._members[:n_done]:
+            path.follow(member)
 
 
 @compiled

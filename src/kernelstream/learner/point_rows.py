@@ -116,24 +116,24 @@ class PointRow(RowPath):
 class SecondOrderRow(PointRow):
     """Rows of the second order: what is due after every 64th comes with it, if it can be undone."""
 
-    follows = True
-
     def _new_work(self, machine: "Machine") -> Any:
         return new_alone_work(machine.n_outputs, machine.n_slots)
 
     def learn(self, machine: "Machine", X: np.ndarray, y: float) -> bool:
-        is_due = (self.n_seen.item() + 1) % PERIOD == 0
+        is_due = self.rows_until_due() == 1
         if (is_due and not machine.undoes) or not super().learn(machine, X, y):
             return False
-        self.follow(machine)
+        if is_due:
+            self.follow(machine)
         return True
 
-    def follow(self, machine: "Machine") -> bool:
-        if self.n_seen.item() % PERIOD != 0:
-            return False
-        with machine.threads(PERIOD, None):
-            second_order.follow_period(machine)
-        return True
+    def rows_until_due(self) -> int:
+        return PERIOD - self.n_seen.item() % PERIOD
+
+    def follow(self, machine: "Machine") -> None:
+        if self.n_seen.item() % PERIOD == 0:
+            with machine.threads(PERIOD, None):
+                second_order.follow_period(machine)
 
     def _learning(self) -> list[Call]:
         return [

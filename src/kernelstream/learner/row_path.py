@@ -33,8 +33,6 @@ MANY_ROWS = 2**40  # more than anybody learns one by one
 class RowPath(ABC):
     """Memory and calls for single rows, of use as long as the machine's arrays are the same."""
 
-    follows = False  # whether `follow` ever does anything
-
     def __init__(self, machine: "Machine") -> None:
         self.state, self.changes = machine.state, machine.changes()
         self.given_state = machine.loop_state()
@@ -71,9 +69,12 @@ class RowPath(ABC):
             self._ready = range(n, n + self.rows_ahead(machine))
         return n in self._ready
 
-    def follow(self, machine: "Machine") -> bool:
-        """Do what is due after the row that was learned last; whether anything was."""
-        return False
+    def rows_until_due(self) -> int:
+        """How many rows may be learned up to the one after which something is due."""
+        return MANY_ROWS
+
+    def follow(self, machine: "Machine") -> None:  # noqa: B027 (most have nothing to do)
+        """Do what is due after the row that was learned last, if anything is."""
 
     def rows_ahead(self, machine: "Machine") -> int:
         """How many rows may be learned before another scaling, or more room, is due."""
