@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import kernelstream as ks
-from kernelstream import losses
+from kernelstream import losses, steps
 from kernelstream.committee import estimators as committees
 from kernelstream.fleet import records
-from kernelstream.learner import machine, single_row
+from kernelstream.learner import machine, point_rows, weight_rows
 from kernelstream.parts import registry
 
 settings.register_profile(
@@ -45,8 +45,9 @@ def own_registry():
 
 def interpret(patch):
     """Learn by the same lines as plain Python, as long as a patch holds."""
-    for module in (machine, records, single_row):
+    for module in (machine, records, point_rows, weight_rows):
         patch.setattr(module, "entry_point", lambda function, *_: function.py_func)
+    patch.setattr(steps, "in_one_call", lambda calls: lambda: steps.one_by_one(calls))
     patch.setattr(committees, "compile_once", lambda kind: None)
 
 

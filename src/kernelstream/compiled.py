@@ -41,6 +41,7 @@ __all__ = [
     "as_argument",
     "as_caller",
     "calling",
+    "check_of",
     "compiled",
     "entry_point",
     "helper",
@@ -277,7 +278,7 @@ def entry_point(function: Any, *arguments: Any) -> Callable[..., Any]:
     signature = tuple(numba.typeof(argument) for argument in arguments)
     function.compile(signature)
     code = function.overloads[signature].entry_point
-    are_as_compiled = _check_of(arguments)
+    are_as_compiled = check_of(arguments)
 
     # a plain function: whoever follows a model's references, to measure it, stops here and does not
     # walk through the compiler
@@ -292,7 +293,7 @@ def entry_point(function: Any, *arguments: Any) -> Callable[..., Any]:
     return call
 
 
-def _check_of(example: Any) -> Callable[[Any], bool]:
+def check_of(example: Any) -> Callable[[Any], bool]:
     """A function that tells whether a value has the type of `example`, as compiled code sees it."""
     cls = type(example)
     if isinstance(example, np.ndarray):
@@ -307,7 +308,7 @@ def _check_of(example: Any) -> Callable[[Any], bool]:
         )
     if not isinstance(example, tuple):
         return lambda value: type(value) is cls
-    checks = [_check_of(value) for value in example]
+    checks = [check_of(value) for value in example]
     known: list[Any] = [None] * len(checks)  # what was found right before
 
     def is_tuple(values: Any) -> bool:

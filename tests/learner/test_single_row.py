@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
+from kernelstream import steps
 from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbounded
 from kernelstream.kernels import RBF, Bias, Laplacian, Linear, Polynomial, RandomFourier
 
@@ -100,15 +101,19 @@ def test_an_interrupted_row_leaves_the_statistics_as_they_were(monkeypatch):
     model.learn_one(X[10], y[10])
     before = {name: array.copy() for name, array in model.machine_.to_arrays().items()}
 
-    def interrupted(*arguments):
-        raise KeyboardInterrupt
-
     path = model.machine_.scratch["row path"]
-    monkeypatch.setattr(path, "_learn", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        model.learn_one(X[11], y[11])
-    for name, array in model.machine_.to_arrays().items():
-        np.testing.assert_array_equal(array, before[name], err_msg=name)
+    for n_done in (0, 2, len(path.calls()) - 1):  # before it began, and after it was refused
+
+        def interrupted(n_done=n_done):
+            steps.one_by_one(path.calls()[:n_done])
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(path, "_run", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                model.learn_one(X[11], y[11])
+        for name, array in model.machine_.to_arrays().items():
+            np.testing.assert_array_equal(array, before[name], err_msg=name)
 
 
 def test_rows_far_from_zero_take_the_longer_way():

@@ -1,13 +1,13 @@
 """A committee as something that learns: the same methods as one machine."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from kernelstream.committee.mixing import Mixing
+from kernelstream.committee.together import Together, joined_paths
 from kernelstream.learner.gate import Gate
-from kernelstream.learner.kernel_rows import norm2_of
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.protocol import Learner
@@ -19,7 +19,7 @@ from kernelstream.threads import each
 __all__ = ["CommitteeMachine"]
 
 _ROWS = 4096  # at a time: the scores of all members are kept for so many
-_ROWS_AGAIN = 256  # that came one by one, at most, and are learned again if one of them fails
+_ROWS_AGAIN = 512  # that came one by one, at most, and are learned again if one of them fails
 _ONCE = np.ones(1)  # the weight of a row
 _LARGEST_NORM2 = 1e60  # of a row that members learn one after the other
 
@@ -65,6 +65,8 @@ class CommitteeMachine(Learner):
         self.gate = Gate()
         self._saved: Any = None  # the mixing's state as it was when a block began
         self._single: list[tuple[np.ndarray, float]] | None = None  # rows since then, one by one
+        self._together: Together | None = None
+        self._rows_left = 0  # that can be learned together before that has to be asked again
         self._is_draft = False
 
     # --- what a person can read ------------------------------------------------------------------
@@ -77,7 +79,7 @@ class CommitteeMachine(Learner):
     @property
     def n_features(self) -> int:
         """How long a row is."""
-        return self.members[0].n_features
+        return self.members[0].store.n_features
 
     @property
     def n_outputs(self) -> int:
@@ -87,12 +89,12 @@ class CommitteeMachine(Learner):
     @property
     def dtype(self) -> np.dtype:
         """The precision of rows."""
-        return self.members[0].dtype
+        return self.members[0].store.dtype
 
     @property
     def is_sparse(self) -> bool:
         """Whether rows are sparse."""
-        return self.members[0].is_sparse
+        return self.members[0].store.is_sparse
 
     @property
     def learns_from_streams(self) -> bool:
@@ -156,29 +158,56 @@ class CommitteeMachine(Learner):
 
     def learn_row(self, X: Any, y: float) -> None:
         """Learn a block of one row."""
-        said = self._said_of_row(lambda member: member.learn_row(X, y))
+        self._rows_left = 0
+        self._learn_from(0, X, y, self.room_for_scores())
+
+    def _learn_from(self, first: int, X: Any, y: float, said: np.ndarray) -> None:
+        """Let the members from one on learn a row, and the mixing."""
+        for i in range(first, len(self.members)):
+            said[i, 0] = self.factors[i] * self.members[i].learn_row(X, y)
         self.mixing.learn(self.mixing_state, said, np.array([y]), _ONCE)
 
-    def _said_of_row(self, ask: Callable[[Machine], np.ndarray]) -> np.ndarray:
-        """What members answer for a row, as the mixing takes it: (members, 1, outputs)."""
-        said = np.empty((len(self.members), 1, self.n_outputs))
-        for scores, member in zip(said, self.members, strict=True):
-            scores[0] = ask(member)
-        said *= self.factors[:, None, None]
-        return said
+    def room_for_scores(self) -> np.ndarray:
+        """Memory for what members say of a row, as the mixing takes it."""
+        return np.empty((len(self.members), 1, self.n_outputs))
 
-    def learns_in_one_call(self) -> bool:
-        """Whether `learn_at_once` may be asked, which undoes itself."""
-        return not self.is_sparse and not self._is_draft
+    def _learn_together(self, X: Any, y: float) -> None:
+        """Learn a block of one row in one call, unless a member has more to do than to learn it."""
+        if self._rows_left == 0:
+            self._join()
+        if self._rows_left == 0:
+            self.learn_row(X, y)
+            return
+        together = self._together
+        assert together is not None
+        self._rows_left -= 1
+        n_done = together.learn(X, y)
+        if self._rows_left == 0:
+            together.follow(n_done)
+        if n_done <= len(self.members):  # one takes the longer way, or the mixing has no calls
+            self._rows_left = self._rows_left if n_done == len(self.members) else 0
+            self._learn_from(n_done, X, y, together.said)
+
+    def _join(self) -> None:
+        """Find out for how many rows members can be called together."""
+        paths = joined_paths(self)
+        if paths is None:
+            return
+        if self._together is None or not self._together.serves(self, paths):
+            self._together = Together(self, paths)
+        self._rows_left = self._together.rows_ahead()
 
     def learn_at_once(self, X: Any, y: float) -> bool:
         """Learn a block of one row, all or nothing; False: it takes `begin` and more.
 
         Several machines change one after the other. To be ready for an error at every row would
-        take longer than the row. So all can go back to where they were up to 256 rows ago, and if
+        take longer than the row. So all can go back to where they were up to 512 rows ago, and if
         one fails they learn the rows since then again: the same numbers, to the last bit.
         """
-        if not norm2_of(X[0]) <= _LARGEST_NORM2 or extreme_target(y) is not None:
+        if self._is_draft or self.is_sparse:
+            return False
+        row = X[0]
+        if not row.dot(row) <= _LARGEST_NORM2 or extreme_target(y) is not None:  # NaN is not
             return False
         rows = self._single
         if rows is None or len(rows) == _ROWS_AGAIN:
@@ -187,7 +216,7 @@ class CommitteeMachine(Learner):
         n_before = len(rows)
         try:
             rows.append((X.copy(), y))
-            self.learn_row(X, y)
+            self._learn_together(X, y)
         except BaseException:
             self._learn_again(rows[:n_before])
             raise
@@ -228,13 +257,16 @@ class CommitteeMachine(Learner):
 
     def score_row(self, X: Any) -> np.ndarray:
         """The mixed scores of a block of one row, of shape (outputs,)."""
-        said = self._said_of_row(lambda member: member.score_row(X))
+        said = self.room_for_scores()
+        for i, member in enumerate(self.members):
+            said[i, 0] = self.factors[i] * member.score_row(X)
         return self.mixing.mix(self.mixing_state, said)[0]
 
     # --- all or nothing --------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Be ready to undo whatever is learned from now on."""
+        self._rows_left = 0
         if self._single is not None:  # then members were ready to undo these rows, too
             self._single = self._saved = None
             for member in self.members:
@@ -268,7 +300,8 @@ class CommitteeMachine(Learner):
         copy.__dict__.update(self.__dict__)
         copy.members = [member.copy() for member in self.members]
         copy.mixing_state, copy.gate, copy._saved = snapshot(self.mixing_state), Gate(), None
-        copy._single = None
+        copy._single = copy._together = None
+        copy._rows_left = 0
         return copy
 
     def as_draft(self) -> "CommitteeMachine":

@@ -19,6 +19,7 @@ from kernelstream.committee.deviations import (
 )
 from kernelstream.compiled import compiled, helper
 from kernelstream.parts import Part, number, part
+from kernelstream.steps import Call
 
 __all__ = [
     "HighestMean",
@@ -52,6 +53,10 @@ class Mixing(Part):
         outputs), and the loss of each row.
         """
         raise TypeError(f"{type(self).__name__} must say how it learns.")
+
+    def calls(self, state: Any, scores: np.ndarray, y: np.ndarray) -> list[Call]:
+        """The calls of compiled code that learn the row in `scores` and `y`; none: see `learn`."""
+        return []
 
     def mix(self, state: Any, scores: np.ndarray) -> np.ndarray:
         """Mix the scores of rows, of shape (members, rows, outputs), as it is now."""
@@ -306,13 +311,20 @@ class NewtonStacking(Mixing):
             np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((n, n)),
         )  # fmt: skip
 
-    def learn(self, state, scores, y, weight):
+    def _arguments(self, state: Any, scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Any:
         out, loss = np.empty(scores.shape[1:]), np.empty(scores.shape[1])
-        _learn_labels(
+        return (
             state, np.array(self.decays, float), float(self.top_decay), float(self.ridge),
             float(self.limit), scores, y, weight, self._work(scores), out, loss,
         )  # fmt: skip
-        return out, loss
+
+    def learn(self, state, scores, y, weight):
+        arguments = self._arguments(state, scores, y, weight)
+        _learn_labels(*arguments)
+        return arguments[-2:]
+
+    def calls(self, state, scores, y):
+        return [Call(_learn_labels, *self._arguments(state, scores, y, np.ones(1)))]
 
     def mix(self, state, scores):
         out = np.empty(scores.shape[1:])
@@ -492,20 +504,28 @@ class RidgeStacking(Mixing):
 
         return RidgeState(level(n_members), level(n_members), level(2), new_deviations())
 
-    def _run(self, state: Any, scores: Any, y: Any, weight: Any, learns: bool) -> Any:
+    def _arguments(self, state: Any, scores: Any, y: Any, weight: Any, learns: bool) -> Any:
         n = max(len(scores), 2)
         work = RidgeWork(
             np.zeros(n), np.zeros((3, n)), np.zeros(n), np.zeros((n, n)), np.zeros(2)
         )  # fmt: skip
         out, (loss, deviation) = np.empty(scores.shape[1:]), np.zeros((2, scores.shape[1]))
         decays = np.array([*self.decays, self.top_decay], float)
-        _stack_numbers(
-            state, decays, float(self.ridge), scores, y, weight, learns, work, out, loss, deviation
-        )
-        return out, loss, deviation
+        return (
+            state, decays, float(self.ridge), scores, y, weight, learns, work, out, loss, deviation,
+        )  # fmt: skip
+
+    def _run(self, *given: Any) -> Any:
+        """What was said, the losses, and how far targets may be from it."""
+        arguments = self._arguments(*given)
+        _stack_numbers(*arguments)
+        return arguments[-3:]
 
     def learn(self, state, scores, y, weight):
         return self._run(state, scores, y, weight, True)[:2]
+
+    def calls(self, state, scores, y):
+        return [Call(_stack_numbers, *self._arguments(state, scores, y, np.ones(1), True))]
 
     def mix(self, state, scores):
         return self._run(state, scores, np.zeros(0), np.zeros(0), False)[0]
@@ -647,17 +667,25 @@ class HighestMean(Mixing):
         first = np.array([first_threshold(self.nu)])
         return HighestState(np.zeros(n_members), np.zeros(n_members), np.zeros(1), first)
 
-    def _run(self, state: Any, scores: Any, weight: Any, learns: bool) -> Any:
+    def _arguments(self, state: Any, scores: Any, weight: Any, learns: bool) -> Any:
         out, loss = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])
         n = min(int(self.n_highest), len(scores))
-        _mix_novelty(
+        return (
             state, n, float(self.nu), float(self.rate), scores, weight, learns,
             np.ones(len(scores)), np.zeros(n), out, loss,
         )  # fmt: skip
-        return out, loss
+
+    def _run(self, *given: Any) -> Any:
+        """What was said, and the losses."""
+        arguments = self._arguments(*given)
+        _mix_novelty(*arguments)
+        return arguments[-2:]
 
     def learn(self, state, scores, y, weight):
         return self._run(state, scores, weight, True)
+
+    def calls(self, state, scores, y):
+        return [Call(_mix_novelty, *self._arguments(state, scores, np.ones(1), True))]
 
     def mix(self, state, scores):
         return self._run(state, scores, np.zeros(0), False)[0]

@@ -124,9 +124,12 @@ class NoveltyMachine(Learner):
         refuse_too_far(X)
         self.scan(X, np.ones(1), learns=True)
 
-    def learns_in_one_call(self) -> bool:
-        """Nothing can interrupt the scan half way, but something may come before it."""
-        return not self.is_sparse
+    def learn_at_once(self, X: Any, y: float) -> bool:
+        """Learn a block of one row: nothing can interrupt the scan, if nothing comes before it."""
+        if self.is_sparse:
+            return False
+        self.learn_row(X, y)
+        return True
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
         """The scores of every row, of shape (rows, 1): the larger, the more familiar."""

@@ -167,22 +167,24 @@ class StreamEstimator(Intake, BaseEstimator):
         for name in set(self.__dict__) - set(before):
             del self.__dict__[name]
 
-    def _learn_row(self, x: Any, y: float) -> None:
-        """Learn one row, all or nothing."""
-        learned = self._known()
+    def _learn_row(self, learned: Learned, x: Any, y: float) -> None:
+        """Learn one row after what has been learned, all or nothing."""
         row, means = self._counted_row(x, learned)
-        machine = learned.machine
+        machine, labels, counts, columns, _ = learned
         if means is None:
             if _learns_in_place(machine, row, y):
                 return
         elif machine.gate.is_free():  # nobody sees one without the other
-            n_before, self._knowledge = machine.n_seen, learned._replace(means=means)
+            n_before = machine.n_seen
+            self._knowledge = Learned(machine, labels, counts, columns, means)
             try:
                 if _learns_in_place(machine, row, y):
                     return
-            finally:
+                self._knowledge = learned
+            except BaseException:
                 if machine.n_seen == n_before:  # it was not learned
                     self._knowledge = learned
+                raise
         machine = machine.changeable()
         with machine.gate.for_writing():
             try:
@@ -472,8 +474,5 @@ def _of_table(learned: Learned) -> Columns:
 
 def _learns_in_place(machine: Learner, row: Any, y: float) -> bool:
     """Learn a row if it takes a single call of compiled code, and nobody reads; whether so."""
-    if machine.learns_in_one_call():
-        with machine.gate.lock:  # for which new readers wait, as long as one row takes
-            if not machine.gate.readers:
-                return machine.learn_at_once(row, y)
-    return False
+    with machine.gate.lock:  # for which new readers wait, as long as one row takes
+        return not machine.gate.readers and machine.learn_at_once(row, y)

@@ -164,19 +164,20 @@ class Classifying(ClassifierMixin, Saveable):
         self
         """
         with self._turn:
-            labels = None if self._learned is None else self._learned.labels
+            learned = self._learned
+            labels = None if learned is None else learned.labels
             code = None if labels is None else labels.code(y)
             # the first row, a new class, or a row that is not learned as it is
-            if code is None or not self._learns_in_place(self._learned):
+            if learned is None or code is None or not self._learns_in_place(learned):
                 return self.partial_fit(self._first_row(x), as_block(y))
             self._refuse_stream()
             try:
-                self._learn_row(x, code)
+                self._learn_row(learned, x, code)
             except (TypeError, ValueError) as error:
                 self._refused(error)
         return self
 
-    def _learns_in_place(self, learned: Learned | None) -> bool:
+    def _learns_in_place(self, learned: Learned) -> bool:
         return self.class_weight is None and super()._learns_in_place(learned)
 
     def decision_function(self, X: Any) -> np.ndarray:

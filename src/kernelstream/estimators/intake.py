@@ -21,8 +21,6 @@ from kernelstream.threads import sum_of_squares
 
 __all__ = ["Encoded", "Intake", "Learned", "Rows"]
 
-_ONCE = np.ones(1)  # the weight of a row
-
 
 class Learned(NamedTuple):
     """Everything that an estimator has learned, published in one step."""
@@ -260,9 +258,9 @@ class Intake(BadRowPolicy):
 
     # --- one row at a time -----------------------------------------------------------------------
 
-    def _learns_in_place(self, learned: Learned | None) -> bool:
+    def _learns_in_place(self, learned: Learned) -> bool:
         """Whether a row goes to the machine as it is, and counts once."""
-        return learned is not None and learned.columns is None
+        return learned.columns is None
 
     @staticmethod
     def _first_row(x: Any) -> Any:
@@ -287,15 +285,15 @@ class Intake(BadRowPolicy):
         if learned.means is None:
             return self._row(x, learned), None
         X = self._rows([x]) if isinstance(x, dict) else self._given_row(x, learned)
-        means, X = learned.means.including(X, _ONCE)
+        means, X = learned.means.including_row(X)
         return X, means
 
     def _given_row(self, x: Any, learned: Learned) -> Any:
         """One row as a block, in which something may be missing."""
         machine = learned.machine
-        if sparse.issparse(x) and machine.is_sparse and x.shape == (1, machine.n_features):
-            return _as_kept(x, machine)  # at the cost of its nonzeros
         if type(x) is not np.ndarray or x.dtype != machine.dtype or not x.flags.carray:
+            if sparse.issparse(x) and machine.is_sparse and x.shape == (1, machine.n_features):
+                return _as_kept(x, machine)  # at the cost of its nonzeros
             if sparse.issparse(x):
                 x = x.toarray()[0] if x.ndim == 2 and x.shape[0] == 1 else x.toarray()
             try:

@@ -4,6 +4,7 @@ This stands before the machine rather than in a scaling: some members of a commi
 rows, and the others would each have to fill in the same values.
 """
 
+import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,6 +16,7 @@ from kernelstream.parts import one_of
 __all__ = ["FILL_IN", "MISSING", "Means", "new_means"]
 
 MISSING = ("error", "mean", "indicator")
+_ONCE = np.ones(1)  # the weight of a row
 FILL_IN = "leave this row out, or fill it in by missing='mean'"
 
 
@@ -61,6 +63,13 @@ class Means(NamedTuple):
             n_rows=self.n_rows + int(counts.sum()), total=total, n_missing=n_missing
         )
         return means, self._with_marks(X, missing)
+
+    def including_row(self, X: np.ndarray) -> tuple["Means", np.ndarray]:
+        """`including`, for one row of weight one."""
+        row = X[0]
+        if self.marked.size or not math.isfinite(row.dot(row)):  # something may be missing
+            return self.including(X, _ONCE)
+        return Means(self.n_rows + 1, self.total + row, self.n_missing, self.marked), X
 
     def means(self) -> np.ndarray:
         """The mean of every feature, 0 where it has always been missing."""

@@ -69,10 +69,11 @@ class Detecting(OutlierMixin, Saveable):
         self
         """
         with self._turn:
-            if not self._learns_in_place(self._learned):
+            learned = self._learned
+            if learned is None or not self._learns_in_place(learned):
                 return self.partial_fit(self._first_row(x))
             try:
-                self._learn_row(x, 1.0)
+                self._learn_row(learned, x, 1.0)
             except (TypeError, ValueError) as error:
                 self._refused(error)
         return self

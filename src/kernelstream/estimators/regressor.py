@@ -82,14 +82,15 @@ class Regressing(RegressorMixin, Saveable):
         self
         """
         with self._turn:
-            if not self._learns_in_place(self._learned):
+            learned = self._learned
+            if learned is None or not self._learns_in_place(learned):
                 return self.partial_fit(self._first_row(x), np.asarray([y]))
             self._refuse_stream()
             try:
                 y = float(y)
                 if not math.isfinite(y):
                     raise ValueError(f"y={y!r} is not finite: leave this row out.")
-                self._learn_row(x, y)
+                self._learn_row(learned, x, y)
             except (TypeError, ValueError) as error:
                 self._refused(error)
         return self

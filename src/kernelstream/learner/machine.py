@@ -34,6 +34,7 @@ from kernelstream.learner.plan import (
 )
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.renewal import metric_of, renew_after, rows_until_renewal
+from kernelstream.learner.row_path import RowPath
 from kernelstream.learner.rows import (
     TOO_LARGE_A_STEP,
     BadRow,
@@ -50,7 +51,7 @@ from kernelstream.learner.scaled import (
     targets_in_order,
     unscaled_scores,
 )
-from kernelstream.learner.single_row import RowPath, has_row_path, new_row_path
+from kernelstream.learner.single_row import has_row_path, new_row_path
 from kernelstream.learner.state import (
     State,
     allocate,
@@ -380,11 +381,20 @@ class Machine(Learner):
         return scores, self.averaged_margin if readout == "averaged" else self.margin
 
     def learn_at_once(self, X: Any, y: float) -> bool:
-        """Learn a block of one row in a step that nothing can interrupt; False: it cannot be."""
-        path = self._row_path()
+        """Learn a block of one row in a single call of compiled code; False: it takes more.
+
+        Nothing can interrupt it half way: there is room for the row, the code is compiled, and the
+        loop itself writes the row.
+        """
+        path = self.row_path()
         if path is not None:
             return path.learn(self, X, y)
-        if self._is_scaled():  # statistics come before the row, which may have to be undone
+        room = self.limit is not None or self.n_points < self.n_slots
+        is_ready = "learn" in self.scratch and self.store.writes_in_loop
+        is_due = self.parts.update.tile_rows(self.n_seen) == 1  # something, after this row
+        # statistics come before the row, which may have to be undone
+        changes_more = self._is_scaled() or is_due or self.parts.update.finishes
+        if not room or not is_ready or changes_more:
             return False
         self.learn_row(X, y)
         return True
@@ -398,7 +408,7 @@ class Machine(Learner):
         Answers the scores before the row was learned, of shape (outputs,), in memory that the next
         row uses again.
         """
-        path = self._row_path()
+        path = self.row_path()
         if path is not None and path.learn(self, X, y):
             return path.said
         problem = extreme_target(y)
@@ -421,22 +431,7 @@ class Machine(Learner):
             in_units(trail.scores, units)
         return trail.scores[0]
 
-    def learns_in_one_call(self) -> bool:
-        """Whether `learn_at_once` changes the machine in a single call of compiled code.
-
-        Then nothing can interrupt it half way: there is room for the row, the code is compiled, and
-        the loop itself writes the row.
-        """
-        room = self.limit is not None or self.n_points < self.n_slots
-        path = self._row_path()
-        if path is not None:
-            return path.is_whole(self)
-        is_ready = "learn" in self.scratch and self.store.writes_in_loop
-        is_due = self.parts.update.tile_rows(self.n_seen) == 1  # something, after this row
-        changes_more = self._is_scaled() or is_due or self.parts.update.finishes
-        return room and is_ready and not changes_more
-
-    def _row_path(self) -> RowPath | None:
+    def row_path(self) -> RowPath | None:
         """The short way for single rows, where there is one."""
         path = self.scratch.get("row path", self)
         if path is None:
@@ -699,7 +694,7 @@ class Machine(Learner):
 
     def score_row(self, X: Any) -> np.ndarray:
         """The scores of a block of one row, of shape (outputs,)."""
-        path, X = self._row_path(), scaled(self, X)
+        path, X = self.row_path(), scaled(self, X)
         scores = None if path is None else path.scores(self, X)
         if scores is None:
             basis = self.store.basis(self.n_points, X, self.checked_row(X))

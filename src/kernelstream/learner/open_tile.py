@@ -33,7 +33,9 @@ from kernelstream.updates.dual import PERIOD
 
 __all__ = ["AloneWork", "learn_alone", "new_alone_work"]
 
-EXACT = 1e-12  # coordinates reproduce kernel values so well that there is nothing to correct
+# How well coordinates reproduce kernel values, each in the scale of its two points: up to here
+# there is nothing to correct; and one correction, which squares the error of K^-1, is enough.
+EXACT, CORRECTABLE = 1e-12, 1e-7
 
 PRECISION, FRESH, VARIANCE, DELTA, NOISE, SETTLED = range(6)  # of `OpenTile.numbers`
 
@@ -69,7 +71,7 @@ def new_alone_work(n_outputs: int, n_slots: int) -> AloneWork:
 
 @partial(compiled, nogil=True, any_order=True)
 def learn_alone(
-    model, kernel, rows, row_cache, state, largest, X, x, y, weights, trail, writer, changes, work
+    model, kernel, rows, row_cache, state, largest, X, x, y, weights, trail, changes, work, writer
 ):
     """Learn the only row of X; False: nothing has changed, and a tile of one row learns it, or not.
 
@@ -85,23 +87,31 @@ def learn_alone(
     write_kernel_values(kernel, rows, row_cache, n_first, X[0], norm2, work.k)
     write_kernel_values(kernel, tile.x, tile.norm2, i, X[0], norm2, work.own)
     k_xx = float(kernel.of_products(norm2, norm2, norm2))
-    own, left = catch_up(budget.inverse, dual.covariance, tile, n_first, i, k_xx, work)
-    read_scores(dual.values, tile, n_first, i, work.scores)
-    given = given_of(model, state, n_first)
-    note(model, given, n_new, work.scores, work.target, y, trail, 0)
-    weight = weights[0] * model.loss_weight
-    if weight == 0.0:
-        return True  # a row without weight is as good as absent
-    most = model.budget.most_dependent(k_xx)
-    if not is_sound(work.target, work.scores, k_xx, most, weight, c, True):
-        return False
-    squares = squared_length(tile, n_first, n_new, i, work) if ridge > 0.0 else 0.0
-    terms = terms_of(
-        model, given, n_new, work.target, work.scores, weight, k_xx, own, left, squares,
-        largest_term(dual.covariance, tile, n_first, i), True,
-    )  # fmt: skip
-    if terms.joins and not reproduces(budget.gram, n_first, tile.a[i], work.k, k_xx, ridge):
-        return False
+    multiply(budget.inverse, n_first, work.k, tile.a[i])
+    given, weight = given_of(model, state, n_first), weights[0] * model.loss_weight
+    most, is_exact = model.budget.most_dependent(k_xx), False
+    while True:
+        own, left = catch_up(dual.covariance, tile, n_first, i, k_xx, work)
+        read_scores(dual.values, tile, n_first, i, work.scores)
+        note(model, given, n_new, work.scores, work.target, y, trail, 0)
+        if weight == 0.0:
+            return True  # a row without weight is as good as absent
+        if not is_sound(work.target, work.scores, k_xx, most, weight, c, True):
+            return False
+        squares = squared_length(tile, n_first, n_new, i, work) if ridge > 0.0 else 0.0
+        terms = terms_of(
+            model, given, n_new, work.target, work.scores, weight, k_xx, own, left, squares,
+            largest_term(dual.covariance, tile, n_first, i), True,
+        )  # fmt: skip
+        if is_exact or not terms.joins:
+            break
+        # a point that joins with inexact coordinates makes K^-1 a thousand times worse
+        error = correct(budget, n_first, tile.a[i], work.k, k_xx, ridge, work.move, work.told)
+        if not error <= CORRECTABLE:
+            return False
+        if error <= EXACT:
+            break
+        is_exact = True
     dual.squared[0] += surprise(work.target, work.scores, terms.variance, left, c)
     for m in range(n + 1 if terms.joins else n):
         changes.mark(m)
@@ -168,13 +178,13 @@ def product(one, other, n):
 
 
 @helper
-def catch_up(inverse, covariance, tile, n_first, i, k_xx, work):
+def catch_up(covariance, tile, n_first, i, k_xx, work):
     """What rows of the tile and the points tell of row i: its variance, and what they leave open.
 
-    Line i of the tile is written as far as it can be known before the row is learned.
+    Line i of the tile, where its coordinates are, is written as far as it can be known before the
+    row is learned.
     """
     a, gain, freedom, n_new = tile.a[i], work.gain, work.open, tile.n_joined[0]
-    multiply(inverse, n_first, work.k, a)
     multiply(covariance, n_first, a, work.told)
     own, left = product(work.told, a, n_first), k_xx - product(work.k, a, n_first)
     for m in range(i):
@@ -238,13 +248,25 @@ def squared_length(tile, n_first, n_new, i, work):
 
 
 @helper
-def reproduces(gram, n, a, k, k_xx, ridge):
-    """Whether (K + ridge I) a is k, each entry in the scale of its two points."""
+def correct(budget, n, a, k, k_xx, ridge, rest, move):
+    """Correct coordinates by what (K + ridge I) a leaves of k, unless that is nothing, or too much.
+
+    Answers how large it was, in the scale of the points.
+    """
+    largest = 0.0
     for m in range(n):
-        rest = k[m] - ridge * a[m] - product(gram[m], a, n)
-        if not abs(rest) <= EXACT * np.sqrt(max(k_xx, 1e-300) * abs(gram[m, m] + ridge)):
-            return False
-    return True
+        line = budget.gram[m]
+        rest[m] = k[m] - ridge * a[m] - product(line, a, n)
+        scale = np.sqrt(max(k_xx, 1e-300) * abs(line[m] + ridge))
+        if not abs(rest[m]) <= CORRECTABLE * scale:  # NaN is not
+            return np.inf
+        if abs(rest[m]) > largest * scale:
+            largest = abs(rest[m]) / scale
+    if largest > EXACT:
+        multiply(budget.inverse, n, rest, move)
+        for m in range(n):
+            a[m] += move[m]
+    return largest
 
 
 # --- and what it leaves behind -------------------------------------------------------------------

@@ -69,6 +69,11 @@ class Parts:
         """The name of the loop that learns (`kernelstream.learner.loops`)."""
         return "vector" if self.step_size.per_weight else self.update.loop
 
+    @property
+    def renews(self) -> bool:
+        """Whether a scaling is renewed at some rows."""
+        return bool(self.scaling.renews or self.target_scaling.renews)
+
 
 def rules_of(parts: Parts) -> Model:
     """The compiled rules of the parts."""

@@ -57,14 +57,9 @@ class Learner(Protocol):
         """Learn a block of one row."""
         ...
 
-    def learns_in_one_call(self) -> bool:
-        """Whether nothing can interrupt `learn_at_once` half way."""
-        ...
-
     def learn_at_once(self, X: Any, y: float) -> bool:
-        """Learn a block of one row; False: nothing has changed, and it takes `begin` and more."""
-        self.learn_row(X, y)
-        return True
+        """Learn a block of one row, all or nothing; False: it takes `begin` and more."""
+        ...
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
         """The scores of every row, of shape (rows, outputs)."""

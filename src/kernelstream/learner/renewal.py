@@ -32,10 +32,10 @@ def rows_until_renewal(machine: "Machine", weight: np.ndarray) -> int:
 def rows_until_due(machine: "Machine", n_seen: int) -> int | None:
     """How many rows may be learned, after so many, before a scaling is renewed; None: any."""
     parts = machine.parts
-    found = (
-        parts.scaling.rows_until_renewal(n_seen),
-        parts.target_scaling.rows_until_renewal(n_seen),
-    )
+    if not parts.renews:
+        return None
+    scalings = parts.scaling, parts.target_scaling
+    found = (scaling.rows_until_renewal(n_seen) for scaling in scalings if scaling.renews)
     return min((rows for rows in found if rows is not None), default=None)
 
 

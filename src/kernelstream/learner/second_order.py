@@ -30,7 +30,14 @@ from scipy.linalg import lapack
 from kernelstream.compiled import compiled
 from kernelstream.learner.algebra import algebra_of, inverse_root
 from kernelstream.learner.learn import Trail
-from kernelstream.learner.open_tile import DELTA, EXACT, NOISE, PRECISION, SETTLED
+from kernelstream.learner.open_tile import (
+    CORRECTABLE,
+    DELTA,
+    EXACT,
+    NOISE,
+    PRECISION,
+    SETTLED,
+)
 from kernelstream.learner.rows import rows_until
 from kernelstream.learner.tile_space import Space, given_of, learn_space, new_space
 from kernelstream.parts import SLACK
@@ -43,9 +50,8 @@ if TYPE_CHECKING:
 __all__ = ["change_kernel", "close", "closed", "learn_by_tiles", "unit_of", "variances"]
 
 _CHANGES = 1024  # points that came or went, after which K^-1 is computed anew
-# A row may join if its coordinates reproduce its kernel values, each in the scale of its two
-# points, so well. One correction squares the error that K^-1 brings, up to its condition.
-_TRUSTED, _CORRECTABLE = 1e-8, 1e-7
+# A row may join if its coordinates, corrected again, reproduce its kernel values so well.
+_TRUSTED = 1e-8
 _SAMPLE = 8  # rows by which it is seen whether there is anything to correct
 _SMALLEST_PART = 1e-6  # of the precision of f that another prior may leave
 _MORE_CANDIDATES = 32  # points that are looked at beyond as many as go
@@ -148,7 +154,7 @@ def _coordinates(machine: "Machine", k_xz: Any, k_xx: np.ndarray) -> tuple[Any, 
     if rest_of(rows[:: -(-rows.size // _SAMPLE)], EXACT)[1].all():
         return a, may_join
     for attempt in range(2):
-        rest, is_fine = rest_of(rows, _CORRECTABLE)
+        rest, is_fine = rest_of(rows, CORRECTABLE)
         if not is_fine.all() and attempt == 0:
             refresh(machine)
             at.put(a, rows, at.lines(k_xz, rows) @ at.there(budget.inverse)[:n, :n])

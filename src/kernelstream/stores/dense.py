@@ -33,6 +33,7 @@ class SlotWriter(NamedTuple):
     old_slots: Any  # what was overwritten, in order; or empty, where nobody asks
     old_rows: Any
     old_cache: Any
+    n_old: Any  # how much of it was, so far
 
     def write_points(self, expansion, tile, trail, done):
         """Put rows into their slots and merge points, in order."""
@@ -41,7 +42,7 @@ class SlotWriter(NamedTuple):
 
 @helper(apart=True)
 def _write_points(slots, trail, done):
-    n_kept, n_features = 0, slots.rows.shape[1]
+    n_kept, n_features = slots.n_old[0], slots.rows.shape[1]
     for i in range(done):
         slot, partner = trail.slot[i], trail.partner[i]
         if slots.old_slots.shape[0] > 0:
@@ -60,6 +61,7 @@ def _write_points(slots, trail, done):
             for j in range(n_features):
                 total += slots.rows[partner, j] * slots.rows[partner, j]
             slots.row_cache[partner] = total  # kernels that can merge need the squared norm
+    slots.n_old[0] = n_kept
 
 
 class DenseStore(Slots):
@@ -128,20 +130,22 @@ class DenseStore(Slots):
         self.rows = rows
         self._nothing = self._room_for(0)
 
-    def writer(self, X: np.ndarray, x: np.ndarray, values: Values | None) -> SlotWriter:
-        """What the loop needs to write rows of X as points."""
+    def writer(
+        self, X: np.ndarray, x: np.ndarray, values: Values | None, n_times: int = 1
+    ) -> SlotWriter:
+        """What the loop needs to write rows of X as points, and others that come in their place."""
         if self.journal is None:
             old = self._nothing
         else:  # a row may overwrite two points: that of its slot, and the one that is merged
-            old = self._room_for(2 * len(X))
+            old = self._room_for(2 * len(X) * n_times)
             self.journal.append(old)  # before anything is overwritten
         return SlotWriter(self.rows, self.row_cache, X, x, *old)
 
     def _room_for(self, n: int) -> tuple[np.ndarray, ...]:
-        """Arrays for n overwritten points: their slots, rows and row cache."""
-        slots = np.empty(n, np.int64)
+        """Arrays for n overwritten points: their slots, rows and row cache, and how many are."""
+        slots, rows = np.empty(n, np.int64), np.empty((n, self.n_features), self.dtype)
         slots.fill(-1)
-        return slots, np.empty((n, self.n_features), self.dtype), np.empty(n, self.dtype)
+        return slots, rows, np.empty(n, self.dtype), np.zeros(1, np.int64)
 
     def write(self, trail: Any, done: int, X: np.ndarray, x: np.ndarray) -> None:
         """Nothing: the loop has written the rows, see `Slots`."""
@@ -149,12 +153,12 @@ class DenseStore(Slots):
     def replace(self, slots: np.ndarray, X: np.ndarray, x: np.ndarray) -> None:
         """Put rows into slots, each of which is named once."""
         if self.journal is not None:
-            self.journal.append((slots, self.rows[slots], self.row_cache[slots]))
+            self.journal.append((slots, self.rows[slots], self.row_cache[slots], len(slots)))
         self.rows[slots], self.row_cache[slots] = X, x
 
     def undo(self) -> None:
         """Take back what was written since the journal began."""
-        for slots, rows, row_cache in reversed(self.journal or []):
+        for slots, rows, row_cache, _ in reversed(self.journal or []):
             for i in reversed(np.flatnonzero(slots >= 0)):  # the oldest entry of a slot comes last
                 self.rows[slots[i]], self.row_cache[slots[i]] = rows[i], row_cache[i]
 

@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import as_argument, entry_point
+from kernelstream.compiled import as_argument, compiled, entry_point
 from kernelstream.kernels import Kernel
 from kernelstream.parts import LARGEST_NUMBER
+from kernelstream.steps import Call
 from kernelstream.stores.base import CheckedCache, Memory, Values
 from kernelstream.stores.folded import FoldedStore
 from kernelstream.stores.trees import (
@@ -38,6 +39,12 @@ _OF_NODES = ("left", "feature", "threshold", "arrived", "due", "n_tested")
 _OF_LEAVES = ("tested_feature", "tested_value")
 
 
+@compiled
+def _copy_row(X, out):
+    for j in range(X.shape[1]):
+        out[0, j] = X[0, j]
+
+
 class ForestStore(FoldedStore):
     """Trees that learn. A row's features are the nodes on its paths, before it was learned.
 
@@ -61,7 +68,6 @@ class ForestStore(FoldedStore):
         self._saved: Trees | None = None  # as they were when the last block began
         self._code: dict[str, Any] = {}
         self._entries: Any = None  # see `row_entries`
-        self._no_predictions = np.zeros((1, 0))
 
     @staticmethod
     def n_bytes(kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
@@ -190,14 +196,25 @@ class ForestStore(FoldedStore):
         shape = len(indptr) - 1, self.n_nodes
         return sparse.csr_array((data, indices, indptr), shape=shape)
 
-    def learn_row(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> None:
-        """Learn a row; what its features were before stands in `row_entries`."""
-        self._make_columns(int(self.statistic.columns_for(y[0])))
+    def learning_calls(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> list[Call]:
+        """The calls that learn a row; what its features were before stands in `row_entries`.
+
+        There must be columns for its target (`make_columns_for`).
+        """
         _, indices, indptr = self.row_entries()
-        self._call(
-            "grow", grow, self.trees, self.changes, self.statistic, self.setting, as_argument(X), y,
-            weight, indptr, indices, self._no_predictions,
+        rows, calls = X, []
+        if X.dtype != np.float64:  # as the trees look at rows
+            rows = np.zeros(X.shape)
+            calls.append(Call(_copy_row, X, rows))
+        grows = Call(
+            grow, self.trees, self.changes, self.statistic, self.setting, rows, y, weight, indptr,
+            indices, np.zeros((1, 0)),
         )  # fmt: skip
+        return [*calls, grows]
+
+    def make_columns_for(self, n_outputs: int) -> None:
+        """Make room for all targets of a model with so many outputs."""
+        self._make_columns(int(self.statistic.columns_for(max(n_outputs - 1, 1))))
 
     def row_entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Memory for the features of a row: data, indices and indptr, as of one sparse row."""
