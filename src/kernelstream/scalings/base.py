@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kernelstream.compiled import compiled, helper
+from kernelstream.compiled import compiled
 from kernelstream.parts import Part, rule
 
 __all__ = [
@@ -244,7 +244,7 @@ def count_and_scale_entries(scaling, state, indptr, indices, data, weight, out):
     return indptr.shape[0] - 1
 
 
-@helper(apart=True)
+@compiled
 def _is_sound(x):
     for j in range(x.shape[0]):  # noqa: SIM110 (compiled code has no generators)
         if not abs(x[j]) <= LARGEST_FEATURE:  # NaN is not either
