@@ -6,11 +6,10 @@ are compiled once and kept, whatever the parts of a model are.
 """
 
 import math
-from functools import partial
 
 import numpy as np
 
-from kernelstream.compiled import compiled, helper
+from kernelstream.compiled import helper
 
 __all__ = [
     "SMALLEST_SCALE", "add_to_rest", "correct_for_drop", "decay_all", "dot", "dot_on", "drop",
@@ -23,7 +22,7 @@ __all__ = [
 SMALLEST_SCALE = 1e-60
 
 
-@partial(compiled, any_order=True)
+@helper(apart=True, any_order=True)
 def dot(x, y):
     """Inner product of two short vectors, without a call to BLAS."""
     total = 0.0
@@ -65,7 +64,7 @@ def make_raw(expansion, alpha, beta, coef):
             coef[k, 1] = (beta[k] - r * coef[k, 0]) * per_q
 
 
-@partial(compiled, any_order=True)
+@helper(apart=True, any_order=True)
 def raw_of_every(lines, n, k_j):
     """Raw f and v of one output, its lines of `coef`, at a point with the kernel values k_j."""
     raw_f, raw_v = 0.0, 0.0
@@ -79,7 +78,7 @@ def raw_of_every(lines, n, k_j):
     return raw_f, raw_v
 
 
-@partial(compiled, any_order=True)
+@helper(apart=True, any_order=True)
 def raw_of_touched(coef, outputs, output, n, k_j):
     """The same where lines belong to several outputs."""
     raw_f, raw_v, traced = 0.0, 0.0, coef.shape[1] > 1
