@@ -66,7 +66,7 @@ def test_it_is_done_once_and_said(compiled_pieces, monkeypatch, caplog):
         warming.compile_once(whole)
     assert sorted(compiled_pieces) == sorted(warming.pieces_of(whole))
     assert [record.message for record in caplog.records] == [
-        "kernelstream compiles the members of AutoClassifier on 2 cores, which takes some 20 "
+        "kernelstream compiles the members of AutoClassifier on 2 cores, which takes some 10 "
         "seconds. The result is kept; `kernelstream warmup` does it beforehand."
     ]
 

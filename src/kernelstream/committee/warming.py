@@ -181,7 +181,7 @@ def compile_once(whole: Piece) -> None:
     if n_jobs == 1 or len(pieces) == 1:
         return
     _logger.warning(
-        "kernelstream compiles the members of %s on %d cores, which takes some 20 seconds. "
+        "kernelstream compiles the members of %s on %d cores, which takes some 10 seconds. "
         "The result is kept; `kernelstream warmup` does it beforehand.",
         whole.estimator, min(n_jobs, len(pieces)),
     )  # fmt: skip
