@@ -15,8 +15,8 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob(".github/*/*.md")])
 # Importable, but promised to nobody: their names may change.
 INTERNAL = {
-    "__main__", "arrays", "benchmark", "cli", "compiled", "drawing", "expansion", "experiments",
-    "files", "learner", "progress", "stores", "threads", "waiting",
+    "__main__", "arrays", "benchmark", "cli", "compiled", "compiler", "drawing", "expansion",
+    "experiments", "files", "learner", "progress", "stores", "threads", "waiting",
 }  # fmt: skip
 
 

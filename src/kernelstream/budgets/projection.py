@@ -89,7 +89,7 @@ def remainder(k, i, n, u, k_xx, ridge):
     return gap
 
 
-@helper(apart=True)
+@compiled
 def refine(budget_state, k, i, n, u, k_xx, ridge):
     """Make u solve (K + ridge I) u = k, where rounding has spoiled the inverse; whether it does.
 
@@ -124,7 +124,7 @@ def refine(budget_state, k, i, n, u, k_xx, ridge):
     return worst <= 1e-8
 
 
-@helper(apart=True)
+@compiled
 def grow_inverse(inverse, n, slot, u, delta):
     """Take the point in `slot` into the inverse of n points, by a block formula.
 
