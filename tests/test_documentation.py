@@ -16,7 +16,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("
 # Importable, but promised to nobody: their names may change.
 INTERNAL = {
     "__main__", "arrays", "benchmark", "cli", "compiled", "compiler", "drawing", "expansion",
-    "experiments", "files", "learner", "progress", "stores", "threads", "waiting",
+    "experiments", "files", "learner", "progress", "steps", "stores", "threads", "waiting",
 }  # fmt: skip
 
 

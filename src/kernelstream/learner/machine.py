@@ -432,7 +432,9 @@ class Machine(Learner):
         return trail.scores[0]
 
     def row_path(self) -> RowPath | None:
-        """The short way for single rows, where there is one."""
+        """The short way for single rows, where there is one; a draft would make it for one row."""
+        if self._undo is None:
+            return None
         path = self.scratch.get("row path", self)
         if path is None:
             return None
