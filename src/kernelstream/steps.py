@@ -46,10 +46,10 @@ class Call:
 
     Examples
     --------
+    >>> import numba
     >>> import numpy as np
-    >>> from kernelstream.compiled import compiled
     >>> from kernelstream.steps import Call, in_one_call
-    >>> @compiled
+    >>> @numba.njit
     ... def count_down(n):
     ...     n[0] -= 1
     ...     return n[0] >= 0
@@ -59,22 +59,31 @@ class Call:
     (2, 1, array([-1]))
     """
 
-    __slots__ = ("_checks", "_code", "_kinds", "_places", "_words", "arguments", "function")
+    __slots__ = ("_checks", "_code", "_function", "_kinds", "_places", "_words", "arguments")
 
     def __init__(self, function: Any, *arguments: Any) -> None:
-        self.function, self.arguments = function, list(arguments)
+        # behind plain functions, as in `entry_point`: whoever follows a model's references, to
+        # measure it, does not walk through the compiler
+        self._function: Callable[[], Any] = lambda: function
+        self._kinds: Callable[[], tuple[Any, ...]]
+        self.arguments = list(arguments)
         self._words: np.ndarray | None = None
+
+    @property
+    def function(self) -> Any:
+        """The compiled function."""
+        return self._function()
 
     def replace(self, position: int, argument: Any) -> None:
         """Take another argument of the same type. If this is interrupted, the call is of no use."""
         if self._words is not None and not self._checks[position](argument):
             raise TypeError(
-                f"argument {position} of {self.function.__name__} was {self._kinds[position]}, and "
+                f"argument {position} of {self.function.__name__} was {self._kinds()[position]}, and "
                 f"cannot become {numba.typeof(argument)}."
             )
         self.arguments[position] = argument
         if self._words is not None:
-            packed = np.frombuffer(_packed(self._kinds[position], argument), np.uint64)
+            packed = np.frombuffer(_packed(self._kinds()[position], argument), np.uint64)
             begin = self._places[position]
             self._words[begin : begin + len(packed)] = packed
 
@@ -86,14 +95,15 @@ class Call:
     def in_machine_code(self) -> tuple[int, int]:
         """The addresses of the code that reads the words, and of the words."""
         if self._words is None:
-            self._kinds = tuple(numba.typeof(argument) for argument in self.arguments)
-            self.function.compile(self._kinds)
-            made = self.function.overloads[self._kinds]
+            kinds = tuple(numba.typeof(argument) for argument in self.arguments)
+            self._kinds = lambda: kinds
+            self.function.compile(kinds)
+            made = self.function.overloads[kinds]
             address = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
             pieces = [struct.pack("=Q", address)]
             self._places = []
             self._checks = [check_of(argument) for argument in self.arguments]
-            for kind, argument in zip(self._kinds, self.arguments, strict=True):
+            for kind, argument in zip(kinds, self.arguments, strict=True):
                 self._places.append(sum(map(len, pieces)) // 8)
                 pieces.append(_packed(kind, argument))
             words = np.frombuffer(bytearray(b"".join(pieces)), np.uint64)

@@ -23,6 +23,7 @@ __all__ = [
 ]
 
 _KINDS = "biufUO"  # of arrays of labels: numbers, strings, or objects that are one of the two
+_FOR_NUMBERS = "for numbers use a regressor (AutoRegressor, KernelRegressor)"
 _LONGEST_NUMBER = 1024  # bits
 _MANY_CLASSES, _SHARE_OF_ROWS = 256, 0.9  # from here on labels look like ids
 
@@ -226,8 +227,8 @@ def as_labels(y: Any) -> np.ndarray:
         if (y != np.floor(y)).any():
             odd = y[y != np.floor(y)][0]
             raise ValueError(
-                f"Unknown label type: y contains {odd!r}, which is continuous. A classifier needs "
-                "labels; for numbers use a regressor."
+                f"Unknown label type: y contains {float(odd)!r}, which is continuous. A classifier "
+                f"needs labels; {_FOR_NUMBERS}."
             )
         return y.astype(np.float64) if y.dtype.itemsize > 8 else y
     if y.dtype.kind == "O":
@@ -263,7 +264,7 @@ def problem_of(name: Any) -> str | None:
     """What is wrong with a label, if anything is."""
     name = _plain(name)
     if isinstance(name, float) and math.isfinite(name) and name != math.floor(name):
-        return "that is continuous: for numbers use a regressor"
+        return f"that is continuous: {_FOR_NUMBERS}"
     return _why_no_file_holds(name)
 
 
