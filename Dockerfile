@@ -5,7 +5,7 @@ RUN useradd --create-home --uid 10001 stream
 WORKDIR /app
 COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
-RUN pip install --no-cache-dir '.[cli,serve]'
+RUN pip install --no-cache-dir '.[cli,serve]' pyarrow
 
 # Compiled code and what is learned outlive a container where these are volumes.
 RUN mkdir -p /models /kept /home/stream/.cache && chown stream /models /kept /home/stream/.cache

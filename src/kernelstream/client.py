@@ -3,15 +3,18 @@
 import random
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import httpx
+import msgspec
 
 __all__ = ["Client", "Learned", "Predicted", "ServiceError"]
 
 _AGAIN = {429, 502, 503, 504}  # answers after which a request is sent again
 _LONGEST_WAIT = 5.0  # seconds
+_JSON = {"Content-Type": "application/json"}
 
 
 class ServiceError(Exception):
@@ -73,7 +76,8 @@ class Client:
 
     A request that fails on its way, or that is told to come back later, is sent again. Rows have
     ids, made here unless they are given, by which the service knows a row that it has learned: a
-    row is never learned twice.
+    row is never learned twice. Whoever calls again after an exception gives the ids, the same ones
+    both times, since some of the rows may have been learned.
 
     Parameters
     ----------
@@ -168,46 +172,49 @@ class Client:
 
     def labels(self, ids: Any, y: Any) -> Learned:
         """Learn rows whose targets come later, by the ids that `predict` was given or returned."""
-        return _told(self._post("labels", {"ids": _plain(ids), "targets": _plain(y)}))
+        given = {"ids": _plain(ids), "targets": _plain(y)}
+        _check_lengths("ids", given)
+        return _total(_told(self._post("labels", body)) for body in self._parts(given))
 
     def state(self) -> dict[str, Any]:
         """Everything that a person can read about the model."""
-        return self._send("GET", f"/v1/models/{self.model}", None)
+        return self._send("GET", self._path, None)
 
     def _learn(self, action: str, X: Any, y: Any, ids: Any, keys: Any) -> Learned:
-        total, first = Learned(0, 0, [], [], []), 0
-        n = len(_plain(X))
-        ids = [uuid.uuid4().hex for _ in range(n)] if ids is None else ids
-        for body in self._bodies(X, y, ids, keys):
-            told = _told(self._post(action, body), first)
-            total = Learned(
-                total.accepted + told.accepted, total.repeated + told.repeated,
-                total.skipped + told.skipped, total.predictions + told.predictions, [],
-            )  # fmt: skip
-            first += len(body["rows"])
-        return total
+        rows = _plain(X)
+        ids = [uuid.uuid4().hex for _ in rows] if ids is None else ids
+        return _total(
+            _told(self._post(action, body), place * self.rows_per_request)
+            for place, body in enumerate(self._bodies(rows, y, ids, keys))
+        )
 
     def _bodies(self, X: Any, y: Any, ids: Any, keys: Any) -> Iterator[dict[str, Any]]:
-        rows, given = _plain(X), {"targets": y, "ids": ids, "keys": keys}
+        given = {"rows": X, "targets": y, "ids": ids, "keys": keys}
         columns = {name: _plain(values) for name, values in given.items() if values is not None}
-        for name, values in columns.items():
-            if len(values) != len(rows):
-                name = "y" if name == "targets" else name
-                raise ValueError(f"X has {len(rows):,} rows, and {name} has {len(values):,}.")
-        columns["rows"] = rows
-        for start in range(0, len(rows), self.rows_per_request):
+        _check_lengths("rows", columns)
+        return self._parts(columns)
+
+    def _parts(self, columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+        """Columns in parts that are short enough for a request."""
+        n_rows = len(next(iter(columns.values())))
+        for start in range(0, n_rows, self.rows_per_request):
             part = slice(start, start + self.rows_per_request)
             yield {name: values[part] for name, values in columns.items()}
 
+    @property
+    def _path(self) -> str:
+        return f"/v1/models/{quote(self.model, safe='')}"
+
     def _post(self, action: str, body: dict[str, Any]) -> dict[str, Any]:
-        return self._send("POST", f"/v1/models/{self.model}/{action}", body)
+        return self._send("POST", f"{self._path}/{action}", body)
 
     def _send(self, method: str, path: str, body: Any) -> dict[str, Any]:
         """Send a request until it is answered, or the tries are used up."""
+        content = None if body is None else _encode(body)
         for attempt in range(self.retries + 1):
             wait = min(0.1 * 2**attempt, _LONGEST_WAIT) * (0.5 + random.random())
             try:
-                answer = self._http.request(method, path, json=body)
+                answer = self._http.request(method, path, content=content, headers=_JSON)
             except httpx.TransportError:
                 if attempt == self.retries:
                     raise
@@ -230,6 +237,30 @@ def _told(answer: dict[str, Any], first: int = 0) -> Learned:
     )  # fmt: skip
 
 
+def _total(parts: Iterable[Learned]) -> Learned:
+    """What became of the rows of several requests."""
+    total = Learned(0, 0, [], [], [])
+    for part in parts:
+        total = Learned(
+            total.accepted + part.accepted, total.repeated + part.repeated,
+            total.skipped + part.skipped, total.predictions + part.predictions,
+            total.unknown + part.unknown,
+        )  # fmt: skip
+    return total
+
+
+def _check_lengths(of: str, columns: dict[str, list[Any]]) -> None:
+    """All columns must be as long as that one."""
+    names = {"rows": "X", "targets": "y"}
+    for name, values in columns.items():
+        if len(values) != len(columns[of]):
+            unit = "rows" if of == "rows" else "entries"
+            raise ValueError(
+                f"{names.get(of, of)} has {len(columns[of]):,} {unit}, and "
+                f"{names.get(name, name)} has {len(values):,}."
+            )
+
+
 def _problem(answer: httpx.Response) -> dict[str, Any]:
     try:
         found = answer.json()
@@ -239,10 +270,24 @@ def _problem(answer: httpx.Response) -> dict[str, Any]:
 
 
 def _plain(values: Any) -> Any:
-    """Arrays, data frames and lists as JSON has them."""
+    """Arrays, data frames and other sequences as lists."""
     for how in ("to_dicts", "tolist"):  # Polars' frames; NumPy's arrays and pandas' columns
         if callable(getattr(values, how, None)):
             return getattr(values, how)()
     if callable(getattr(values, "to_dict", None)):  # pandas' frames
         return values.to_dict("records")
-    return None if values is None else list(values)
+    return list(values)
+
+
+def _known_to_json(value: Any) -> Any:
+    """Numbers of NumPy, and what pandas has for dates and for a gap; others JSON knows."""
+    if callable(getattr(value, "tolist", None)):
+        return value.tolist()
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if callable(getattr(value, "isoformat", None)):
+        return value.isoformat()
+    raise TypeError(f"{value!r}, a {type(value).__name__}, cannot be sent: give numbers or text.")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_known_to_json).encode  # NaN is null

@@ -28,3 +28,16 @@ def learned_at_once(n_rows=600):
 
 def same_model(a, b):
     return a.n_seen_ == b.n_seen_ and np.allclose(a.coef_, b.coef_, rtol=0, atol=1e-9)
+
+
+def where(served, ids):
+    """Which of these ids are those of rows that wait, and which of rows that were learned."""
+    waiting, _, learned = served.waiting(ids)
+    return waiting, learned
+
+
+def learn_targets(served, ids, targets):
+    """Queue rows that wait, with their targets."""
+    waiting, block, _ = served.waiting(ids)
+    assert len(waiting) == len(ids)
+    return served.submit(block._replace(targets=targets))

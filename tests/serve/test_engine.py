@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import kernelstream as ks
 from kernelstream.files.bytes import FileError, to_bytes
 from kernelstream.serve import Accepted, Block, Closed, Limits, QueueFull, ServedModel, turns
+from kernelstream.serve.estimator import Outcome
 from kernelstream.serve.log import Log, RecentIds, records, write_record
 from kernelstream.serve.statistics import BASELINES, History, Statistics
 from tests.serve.folders import copy_as_after_a_crash
@@ -183,6 +184,42 @@ def test_a_full_queue_says_when_to_come_back(serve):
     go.set()
     assert [future.result(30).accepted.n_accepted for future in waiting] == [20, 20]
     assert learn(served, rows(60, 61))[0].accepted == Accepted(1, 0)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_rows_that_were_turned_away_take_no_room(serve):
+    """Neither their labels nor their width count."""
+    served = serve(limits=Limits(rows=20, queued_rows=20, classes=3))
+    go = threading.Event()
+    learn_block = served.served.learn
+    served.served.learn = lambda block: go.wait(30) and learn_block(block)
+    served.submit(rows(0, 20)).logged.result(30)
+    last = served.learn(rows(20, 40))
+    with pytest.raises(QueueFull):
+        served.submit(Block(ROWS[:1], [7]))
+    assert not served.target_problems([8])
+    go.set()
+    last.result(30)
+    assert learn(served, Block(ROWS[:1], [8]))[0].accepted == Accepted(1, 0)
+    assert "which is the limit" in served.target_problems([7])[0]
+    with pytest.raises(ValueError, match="3 classes, which is the limit"):
+        served.submit(Block(ROWS[:1], [7]))  # checked before the other came
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_what_is_shown_has_another_version_when_it_changes(serve, monkeypatch):
+    served = serve()
+    learn(served, rows(0, 100))
+    seen = [served.version]
+    served.wait_for_targets(Block(ROWS[:1], ids=["a"]))
+    seen.append(served.version)
+    served.refuse(["it is bad"])
+    seen.append(served.version)
+    later = time.monotonic() + 20.0
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    seen.append(served.version)  # no row came for ten seconds
+    assert served.state()["rows_per_second"] == 0
+    assert len(set(seen)) == 4
 
 
 class Cut:
@@ -430,10 +467,27 @@ def test_baselines_are_those_of_their_definition(cut):
 def test_reasons_are_bounded():
     statistics = Statistics("novelty")
     for i in range(1000):
-        statistics.note_refused(f"reason {i}", i)
+        statistics.note_refused(f"reason {chr(1000 + i)}" + "x" * 1000, i)
     assert len(statistics.skipped) <= 51
+    assert max(map(len, statistics.skipped)) <= 300
     assert statistics.summary()["n_skipped"] == 1000
     assert Statistics("novelty", statistics.to_json()).summary()["n_skipped"] == 1000
+
+
+def test_rows_per_second_are_those_of_the_last_ten(monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    statistics = Statistics("novelty")
+    one = np.zeros(1, dtype=int)
+    for _ in range(400):  # twenty seconds
+        now[0] += 0.05
+        statistics.note(Outcome(one, [1], np.zeros(1), one[:0], [], {}), None, 0, {})
+    assert statistics.rows_per_second == pytest.approx(20.0, rel=0.1)
+    assert len(statistics._pace) < 30
+    now[0] += 5.0
+    assert statistics.rows_per_second == pytest.approx(10.0, rel=0.1)
+    now[0] += 6.0
+    assert statistics.rows_per_second == 0.0
 
 
 # --- kill -9 -------------------------------------------------------------------------------------

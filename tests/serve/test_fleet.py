@@ -1,6 +1,8 @@
 """A fleet that is served: a model for every key."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import numpy as np
@@ -154,11 +156,59 @@ def test_arrow_has_a_column_of_keys(tmp_path):
     frame = {**columns, "key": ["x", "y"] * 3, "targets": X[:6, 0]}
     kind = "application/vnd.apache.arrow.stream"
     service = Service([ServedModel("m", new_fleet(), tmp_path, extra={})])
-    service._readers["m"].columns = ["a", "b", "c"]
     pending, _ = service.submit("m", arrow(pa.table(frame)), kind)
     assert pending.learned.result(30).accepted == Accepted(6, 0)
-    assert list(service.models["m"].served.model) == ["x", "y"]
+    fleet = service.models["m"].served.model
+    assert list(fleet) == ["x", "y"]
+    del frame["targets"]
+    said = service.predict("m", arrow(pa.table(frame)), kind)["predictions"]
+    assert said == fleet.predict(frame["key"], X[:6]).tolist()  # the columns in their order
     service.close()
+
+
+def test_a_key_that_is_looked_at_has_errors_of_its_own(tmp_path):
+    served = ServedModel("m", new_fleet(), tmp_path)
+    served.learn(rows(0, 30)).result(30)
+    assert served.key_state("cellar") is None
+    first = served.key_state("hall")
+    assert (first["n_learned"], first["error"], first["history"]) == (0, None, [])
+    said = served.learn(rows(30, 90)).result(30).predictions
+    own = [i for i in range(30, 90) if KEYS[i] == "hall"]
+    errors = (np.array([said[i - 30] for i in own]) - X[own, 0]) ** 2
+    state = served.key_state("hall")
+    assert state["n_learned"] == len(own)
+    assert state["n_seen"] == first["n_seen"] + len(own)
+    assert state["error"] == pytest.approx(errors.mean())
+    assert state["history"][-1]["n_support"] == state["n_support"]
+    before = [0.0, *X[own[:-1], 0]]
+    assert state["baselines"]["target of the row before"] == pytest.approx(
+        np.mean((before - X[own, 0]) ** 2)
+    )
+    keys = [f"key {i}" for i in range(8)]
+    served.learn(Block(X[:8], [0.0] * 8, keys=keys)).result(30)
+    for key in keys:
+        served.key_state(key)
+    assert served.key_state("hall")["n_learned"] == 0  # forgotten: eight others were looked at
+    served.close()
+
+
+def test_a_store_that_is_slow_stops_nobody_else(stored):
+    service = Service.from_files(stored / "fleet.ks", stored / "kept")
+    asked, go, served = threading.Event(), threading.Event(), service.models["fleet"].served
+    predict = served.predict
+    served.predict = lambda block: asked.set() or (go.wait(30) and predict(block))
+    sent = {"rows": X[:3].tolist(), "keys": KEYS[:3]}
+    with (
+        running(service) as url,
+        httpx.Client(base_url=url, timeout=30) as http,
+        ThreadPoolExecutor(1) as other,
+    ):
+        answer = other.submit(post, http, "fleet/predict", sent)
+        assert asked.wait(30)
+        assert http.get("/healthz").status_code == 200
+        assert not answer.done()
+        go.set()
+        assert answer.result(30).status_code == 200
 
 
 def test_targets_may_come_later_and_keys_with_them(fleet):
@@ -187,6 +237,7 @@ def test_keys_can_be_looked_at(fleet):
     assert [line["drift_score"] for line in drift] == pytest.approx(
         sorted(table["drift_score"], reverse=True)
     )
+    assert lines[0]["text"] == '["attic", 2]'
     for key in ("hall", 7, ["attic", 2]):
         one = fleet.get("/v1/models/fleet/keys", params={"key": json.dumps(key)}).json()
         known = tuple(key) if isinstance(key, list) else key

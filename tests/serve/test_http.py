@@ -1,6 +1,7 @@
 """The contract of every endpoint, with good and with bad input."""
 
 import json
+import re
 import socket
 import threading
 
@@ -86,9 +87,10 @@ def test_lines_and_arrow_are_the_same_as_json(http):
     assert answer == {"accepted": 5, "repeated": 0, "skipped": []}
 
 
-def arrow(table):
+def arrow(table, compression=None):
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table)
     return sink.getvalue().to_pybytes()
 
@@ -101,6 +103,16 @@ def test_bad_rows_can_be_left_out(http, service):
     assert [bad["row"] for bad in answer["skipped"]] == [1, 2]
     assert "2 features" in answer["skipped"][0]["reason"]
     assert service.models["classes"].state()["bad_rows"][-1]["reason"].startswith("it contains")
+    model = service.models["numbers"]
+    body = {"rows": [ROW] * 3, "targets": [1, "abc", "def"]}
+    answer = post(http, "numbers/learn?on_bad_row=skip", body).json()
+    assert answer["accepted"] == 1
+    assert [bad["row"] for bad in answer["skipped"]] == [1, 2]
+    assert model.state()["skipped"]["its target … is not a number"] >= 2
+    before = model.state()["n_skipped"]  # a row that cannot be read is counted, too
+    answer = post(http, "numbers/learn?on_bad_row=skip", {"rows": [ROW, 3], "targets": [1, 1]})
+    assert "on_bad_row" not in check_problem(answer, 422, "Row 1")["detail"]
+    assert model.state()["n_skipped"] == before + 1
 
 
 def test_targets_may_come_later(http, service):
@@ -139,6 +151,20 @@ def test_metrics_are_what_prometheus_reads(http):
             name, _, value = line.rpartition(" ")
             assert name not in values
             values[name] = float(value)
+    families = {}
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            _, _, family, kind = line.split(" ")
+            assert f"# HELP {family} " in text
+            assert family.endswith("_total") == (kind == "counter")
+            families[family] = kind
+    for name in values:
+        name = name.partition("{")[0]
+        bare = re.sub("_(bucket|sum|count)$", "", name)
+        assert name in families or families[bare] == "histogram"
+    for name in ("rows_learned_total", "errors_total", "prequential_error", "step_size",
+                 "drift_score", "drift_events_total", "support_vectors"):  # fmt: skip
+        assert f'kernelstream_{name}{{model="numbers"}}' in values
     assert values['kernelstream_rows_learned_total{model="numbers"}'] >= 1
     assert 'kernelstream_prequential_error{model="numbers"}' in values
     assert 'kernelstream_baseline_error{model="numbers",baseline="mean so far"}' in values
@@ -215,11 +241,15 @@ BAD = [
     ("classes/predict", {"rows": [ROW, ["1.5", 1, 2]]}, 422, "Row 1: it contains '1.5'"),
     ("classes/predict", {"rows": [[True, 1, 2]]}, 422, "Row 0: it contains True"),
     ("classes/predict", {"rows": [[None, 1, 2]]}, 422, "Row 0: it contains None"),
-    ("classes/predict", {"rows": [[1e300, 1e300, 1e300]]}, 422, "refused"),
+    ("classes/predict", {"rows": [ROW, [1e300] * 3]}, 422, "Row 1: it is so large"),
     ("classes/predict", {"rows": [{"a": 1}]}, 422, "without column names"),
     ("numbers/predict", {"rows": [{"a": 1, "b": 2}]}, 422, "column 'c' is missing"),
     ("numbers/predict", {"rows": [dict(zip("abcd", [*ROW, 1], strict=True))]}, 422, "'d' is unkn"),
     ("numbers/predict", {"rows": [{"a": 1, "b": "x", "c": 2}]}, 422, "Row 0: it contains 'x'"),
+    ("classes/predict", b'{"rows": [[1, 2, 3]], "ids": ["\\ud800"]}', 400, "not JSON"),
+    ("classes/predict", b'{"rows": [[1, 2, 3]], "ids": [' + b"9" * 5000 + b"]}", 422, "Row 0"),
+    ("classes/predict", {"rows": [ROW], "keys": ["a"]}, 422, "leave keys out"),
+    ("classes/predict", b'{"rows": [[1, 2, 3]], "keys": ' + b"[" * 2000, 400, "not JSON"),
     ("classes/predict", GOOD, 422, "no targets"),
     ("classes/predict", {"rows": [ROW] * 10_001}, 413, "10,001 rows"),
     ("classes/predict", {"rows": [ROW], "ids": []}, 400, "ids has 0 entries"),
@@ -249,11 +279,14 @@ BAD = [
     ("classes/learn?on_bad_row=drop", GOOD, 400, "on_bad_row=drop"),
     ("new/learn", {"rows": [ROW], "targets": ["x" * 1001]}, 422, "1,001 characters"),
     ("new/learn", {"rows": [ROW, ROW], "targets": ["x", 1]}, 422, "Row 1: its label"),
+    ("new/learn", {"rows": [ROW], "targets": ["x\0"]}, 422, "Row 0: its label ends with"),
     ("new/learn", {"rows": [[]], "targets": ["x"]}, 422, "0 features"),
     ("new/learn", {"rows": [[0.0] * 10_001], "targets": ["x"]}, 422, "10,001 features"),
     ("numbers/learn", {"rows": [ROW], "targets": ["3"]}, 422, "'3' is not a number"),
     ("numbers/learn", {"rows": [ROW], "targets": [True]}, 422, "True is not a number"),
     ("numbers/learn", {"rows": [ROW], "targets": [None]}, 422, "None"),
+    ("numbers/learn", {"rows": [ROW], "targets": ["x" * 9999]}, 422, "Row 0: its target 'xxx"),
+    ("numbers/learn", {"rows": [ROW], "targets": [10**400]}, 422, "Row 0: its target inf is"),
     ("numbers/learn", {"rows": [ROW], "targets": [1e40]}, 422, "Row 0"),
     ("numbers/step", {"rows": [ROW]}, 422, "needs a target"),
     ("novelty/learn", GOOD, 422, "leave targets out"),
@@ -314,6 +347,16 @@ def test_content_types_are_strict(http, service, kind, body, endpoint):
     assert everything(service) == before
 
 
+def three(**others):
+    return pa.table({"a": [1.0], "b": [2.0], "c": [3.0]} | others)
+
+
+# Small bodies that stand for much: rows of nothing, of many columns, and of one long text.
+NULLS = pa.nulls(10_001)
+WIDE = pa.table({f"column {i}": pa.nulls(10_000) for i in range(1000)})
+WORDS = pa.table({"a": pa.DictionaryArray.from_arrays(np.zeros(9000, np.int8), ["x" * 2000])})
+FAR = pa.array([2**62], pa.timestamp("s"))  # a year that Python does not have
+TWICE = pa.table([pa.array([1.0])] * 2, names=["a", "a"])
 OTHER_FORMATS = [
     ("application/x-ndjson", b"", 400, "at least one row"),
     ("application/x-ndjson", b'{"row": [1, 2, 3]}\n{"row": 3}', 422, "Row 1"),
@@ -322,13 +365,29 @@ OTHER_FORMATS = [
     ("application/x-ndjson", b'{"row": [1,2,3], "id": "a"}\n{"row": [1,2,3]}', 422, "Row 1"),
     ("application/vnd.apache.arrow.stream", b"nonsense", 400, "not a stream of Arrow"),
     ("application/vnd.apache.arrow.stream", b"", 400, "not a stream of Arrow"),
-    ("application/vnd.apache.arrow.stream", arrow(pa.table({"a": [[1.0]]})), 422, "Row 0"),
+    ("application/vnd.apache.arrow.stream", arrow(pa.table({"a": [[1.0]]})), 422, "of type list"),
     ("application/vnd.apache.arrow.stream", arrow(pa.table({"a": [1.0]})), 422, "column 'b'"),
-    ("application/vnd.apache.arrow.stream", arrow(pa.table({"a": [b"x"]})), 422, "Row 0"),
+    ("application/vnd.apache.arrow.stream", arrow(pa.table({"a": [b"x"]})), 422, "of type binary"),
+    ("application/vnd.apache.arrow.stream", arrow(three(a=["x"])), 422, "Row 0: it contains 'x'"),
+    ("application/vnd.apache.arrow.stream", arrow(three(a=[None])), 422, "Row 0: it contains None"),
+    ("application/vnd.apache.arrow.stream", arrow(three(a=[float("nan")])), 422, "Row 0: it cont"),
+    ("application/vnd.apache.arrow.stream", arrow(three(ids=[1.5])), 422, "Row 0: expected"),
+    ("application/vnd.apache.arrow.stream", arrow(three(a=FAR)), 400, "The column 'a'"),
+    ("application/vnd.apache.arrow.stream", arrow(TWICE), 400, "the same name"),
+    ("application/vnd.apache.arrow.stream", arrow(three(), "zstd"), 400, "compressed"),
+    ("application/vnd.apache.arrow.stream", arrow(WORDS, "lz4"), 400, "compressed"),
+    ("application/vnd.apache.arrow.stream", arrow(pa.table({"a": NULLS})), 413, "10,001 rows"),
+    ("application/vnd.apache.arrow.stream", arrow(WIDE), 413, "bytes of JSON"),
+    ("application/vnd.apache.arrow.stream", arrow(WORDS), 413, "bytes of JSON"),
+    ("application/vnd.apache.arrow.stream", arrow(three())[:300], 400, "not a stream of Arrow"),
+    ("application/x-ndjson", b'{"row": []}\n' * 10_001, 413, "10,001 rows"),
+    ("application/x-ndjson", b'{"row": [1, 2, 3], "id": "\xff"}', 422, "Row 0"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "body", "status", "said"), OTHER_FORMATS, ids=range(10))
+@pytest.mark.parametrize(
+    ("kind", "body", "status", "said"), OTHER_FORMATS, ids=range(len(OTHER_FORMATS))
+)
 def test_bulk_formats_are_checked_as_json_is(http, service, kind, body, status, said):
     before = everything(service)
     check_problem(post(http, "numbers/predict", body, {"content-type": kind}), status, said)
@@ -362,6 +421,8 @@ def test_a_token_is_needed_where_there_is_one(tmp_path, interpreted):
         for headers in ({}, {"authorization": "Bearer x"}, {"authorization": token}):
             for path in ("/v1/models", "/metrics", "/v1/models/m", "/v1/models/m/events"):
                 check_problem(httpx.get(url + path, headers=headers), 401, "Bearer")
+        known = {"authorization": f"bearer {token}"}  # a scheme's case does not matter
+        assert httpx.get(url + "/v1/models", headers=known).status_code == 200
         assert httpx.get(url + "/healthz").status_code == 200
         assert httpx.get(url, headers={"host": "a.example"}).status_code == 200
         with Client(url, "m", token=token) as client:
@@ -463,7 +524,12 @@ def test_the_client_takes_arrays_frames_and_long_blocks(url, service):
         told = client.step(frame, frame["a"])
         assert (told.accepted, len(told.predictions)) == (20, 20)
         ids = client.predict(X[:9], wait=True).ids
-        assert client.labels(ids, np.ones(9)).accepted == 9
+        assert client.labels([*ids, "nobody's"], np.ones(10)) == (9, 0, [], [], ["nobody's"])
+        with pytest.raises(ValueError, match="ids has 9 entries, and y has 3"):
+            client.labels(ids, [1, 2, 3])
+        assert client.predict([np.float32(X[0]), list(map(np.float64, X[1]))]).predictions
+        with pytest.raises(ServiceError, match="Row 1: it contains None"):
+            client.predict(frame[:2].replace(X[1, 2], np.nan))
         bad = X[:20].tolist()
         bad[15] = [1.0]
         told = client.learn(bad, np.ones(20), on_bad_row="skip")
@@ -507,6 +573,9 @@ def test_a_table_is_fed_to_a_service(url, service, tmp_path, monkeypatch):
     done = CliRunner().invoke(app, command)
     assert "0 accepted, 30 known before, 2 bad" in done.stdout
     assert model.position == before + 30
+    table.write_text(table.read_text().replace("5,6,7,", "5,6,7,8"))  # which is a new row
+    done = CliRunner().invoke(app, command)
+    assert "1 accepted, 30 known before, 1 bad" in done.stdout
     monkeypatch.setattr(client_module, "_LONGEST_WAIT", 0.01)
     nobody = "http://127.0.0.1:1/v1/models/numbers"
     for to, said in (

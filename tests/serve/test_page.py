@@ -85,6 +85,10 @@ def test_the_page_lives_through_a_whole_day(browser, tmp_path, interpreted):
         assert Select(choice).first_selected_option.text == "committee"
         until(browser, lambda: "Weights of the members" in text(browser, "charts"))
         assert browser.current_url.endswith("#committee")
+        # and so does the address, whatever it says
+        for address, class_name in (("small", "KernelC"), ("%", "KernelC"), ("committee", "Comm")):
+            browser.execute_script(f"location.hash = '{address}'")
+            until(browser, lambda name=class_name: text(browser, "about").startswith(name))
         port = int(url.rsplit(":", 1)[1])
     until(browser, lambda: "trying again" in text(browser, "connection"))
     again = new_service(tmp_path)
@@ -147,11 +151,21 @@ def test_the_page_shows_the_keys_of_a_fleet(browser, tmp_path, interpreted):
         # one key's state, by the keyboard, and it stays up to date
         browser.find_element(By.CSS_SELECTOR, "#keys button").send_keys(Keys.ENTER)
         until(browser, lambda: text(browser, "key-title") == "The model of 7")
+        assert "Since you look\n0" in text(browser, "key-figures")
         learn(7, 25, 30)
         until(browser, lambda: "Rows learned\n10" in text(browser, "key-figures"))
+        assert "Since you look\n5" in text(browser, "key-figures")
+        until(browser, lambda: "target of the row before" in text(browser, "key-charts"))
         assert browser.switch_to.active_element.get_attribute("data-key") == "7"
         browser.find_element(By.ID, "key").send_keys("cellar", Keys.ENTER)
         until(browser, lambda: "no model of the key cellar" in text(browser, "key-title"))
+        assert not text(browser, "key-charts")
+        large = 2**60 + 1  # which JavaScript's numbers do not have
+        learn(large, 30, 33)
+        until(browser, lambda: lines()[0].startswith(f"{large} 3"))
+        browser.find_element(By.CSS_SELECTOR, "#keys button").send_keys(Keys.ENTER)
+        until(browser, lambda: text(browser, "key-title") == f"The model of {large}")
+        assert "Rows learned\n3" in text(browser, "key-figures")
         Select(browser.find_element(By.ID, "model")).select_by_visible_text("small")
         until(browser, lambda: "Keys" not in figures(browser))
         assert not text(browser, "keys-section")
@@ -167,6 +181,8 @@ def test_the_page_fits_a_phone_and_asks_for_the_token(browser, tmp_path, interpr
         browser.get(url)
         until(browser, lambda: text(browser, "token-form"))
         assert browser.switch_to.active_element.get_attribute("id") == "token"
+        browser.switch_to.active_element.send_keys("another-token-of-mine", Keys.ENTER)
+        until(browser, lambda: "not the token" in text(browser, "connection"))
         browser.switch_to.active_element.send_keys(token, Keys.ENTER)
         until(browser, lambda: figures(browser).get("Rows learned") == "100")
         time.sleep(0.2)

@@ -234,6 +234,7 @@ def test_the_command_line_says_what_is_missing(tmp_path):
         return done.stderr
 
     assert "or --demo" in said()
+    assert "leave --checkpoint out" in said("--demo", "--checkpoint", str(tmp_path))
     assert "--checkpoint is missing" in said("model.ks")
     assert "no such file" in said(str(tmp_path / "none.ks"), "--checkpoint", str(tmp_path))
     (tmp_path / "nonsense.ks").write_bytes(b"nonsense")
@@ -241,6 +242,13 @@ def test_the_command_line_says_what_is_missing(tmp_path):
     assert "not a kernelstream model" in said(str(tmp_path / "nonsense.ks"), *kept)
     new_file(tmp_path)
     assert "--token-file" in said(str(tmp_path / "model.ks"), *kept, "--host", "0.0.0.0")
+    assert not (tmp_path / "kept").exists()  # before any model is loaded
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+        done = CliRunner().invoke(app, ["serve", str(tmp_path / "model.ks"), *kept, "--port", port])
+    assert done.exit_code != 0
+    assert "serves" not in done.stderr
 
 
 def test_sigterm_ends_it_while_it_starts(tmp_path, monkeypatch):

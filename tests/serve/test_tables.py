@@ -13,6 +13,7 @@ from kernelstream.serve.problems import Problem
 from kernelstream.serve.service import Service
 from tests.serve.folders import copy_as_after_a_crash
 
+from .streams import learn_targets
 from .test_http import arrow
 
 JSON = "application/json"
@@ -68,9 +69,9 @@ def test_they_are_learned_logged_and_learned_again(service, tmp_path):
     waits = service.predict("shop", body(RECORDS[40:42]), JSON, wait=True)["ids"]
     copy_as_after_a_crash(tmp_path / "shop", tmp_path / "copy")
     again = ServedModel("shop", new_model(), tmp_path / "copy")
-    pending = again.learn_targets(waits, TARGETS[40:42])
+    pending = learn_targets(again, waits, TARGETS[40:42])
     assert pending.learned.result(30).accepted == Accepted(2, 0)
-    first.learn_targets(waits, TARGETS[40:42]).learned.result(30)
+    learn_targets(first, waits, TARGETS[40:42]).learned.result(30)
     assert (first.served.model.coef_ == again.served.model.coef_).all()
     again.close()
     expected = new_model()

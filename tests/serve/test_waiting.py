@@ -12,7 +12,17 @@ from kernelstream.serve.waiting import DurableRoom
 from kernelstream.waiting import WaitingRoom
 from tests.serve.folders import copy_as_after_a_crash
 
-from .streams import IDS, X, Y, learned_at_once, new_model, rows, same_model
+from .streams import (
+    IDS,
+    X,
+    Y,
+    learn_targets,
+    learned_at_once,
+    new_model,
+    rows,
+    same_model,
+    where,
+)
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -34,12 +44,12 @@ def test_targets_that_come_after_a_crash(tmp_path):
     served.wait_for_targets(asked(20, 40))
     found = after_a_crash(folder, tmp_path)
     assert found.state()["n_without_target"] == 20
-    assert found.waiting(IDS[:21]) == ([20], list(range(20)))
-    assert found.learn_targets(IDS[20:40], Y[20:40]).learned.result(30).accepted == Accepted(20, 0)
+    assert where(found, IDS[:21]) == ([20], list(range(20)))
+    assert learn_targets(found, IDS[20:40], Y[20:40]).learned.result(30).accepted == Accepted(20, 0)
     assert same_model(found.served.model, learned_at_once(40))
     assert found.state()["n_without_target"] == 0
     later = after_a_crash(found._checkpoints.folder, tmp_path)
-    assert later.waiting(IDS[20:40]) == ([], list(range(20)))
+    assert where(later, IDS[20:40]) == ([], list(range(20)))
     for each in (served, found, later):
         each.close()
 
@@ -50,12 +60,27 @@ def test_a_row_that_was_learned_does_not_wait_even_if_the_room_was_not_told(tmp_
     served = ServedModel("test", new_model(), folder)
     served.wait_for_targets(asked(0, 5))
     before = (folder / "waiting.ksl").read_bytes()
-    served.learn_targets(IDS[:2], Y[:2]).learned.result(30)
+    learn_targets(served, IDS[:2], Y[:2]).learned.result(30)
     served.close()
     (folder / "waiting.ksl").write_bytes(before + b"half a record")
     again = ServedModel("test", new_model(), folder)
-    assert again.waiting(IDS[:5]) == ([2, 3, 4], [0, 1])
+    assert where(again, IDS[:5]) == ([2, 3, 4], [0, 1])
     again.close()
+
+
+def test_two_requests_with_the_same_target(tmp_path):
+    """The second finds the row still waiting, and comes when it has been learned."""
+    served = ServedModel("test", new_model(), tmp_path)
+    served.learn(rows(0, 20)).result(30)
+    served.wait_for_targets(asked(20, 21))
+    _, block, _ = served.waiting(IDS[20:21])
+    assert learn_targets(served, IDS[20:21], [1]).learned.result(30).accepted == Accepted(1, 0)
+    late = served.submit(block._replace(targets=[1]))
+    assert late.learned.result(30).accepted == Accepted(0, 1)
+    served.wait_for_targets(asked(20, 21))  # though it has been learned
+    assert learn_targets(served, IDS[20:21], [1]).learned.result(30).accepted == Accepted(0, 1)
+    assert served.state()["n_without_target"] == 0
+    served.close()
 
 
 def test_a_full_disk_is_told_before_an_answer(tmp_path, monkeypatch):
@@ -68,11 +93,11 @@ def test_a_full_disk_is_told_before_an_answer(tmp_path, monkeypatch):
         patch.setattr(os, "fsync", full)
         with pytest.raises(Closed, match="No space left"):
             served.wait_for_targets(asked(0, 5))
-    assert served.waiting(IDS[:5]) == ([], [])
+    assert where(served, IDS[:5]) == ([], [])
     served.wait_for_targets(asked(3, 5))
     served.close()
     again = ServedModel("test", new_model(), tmp_path)
-    assert again.waiting(IDS[:5]) == ([3, 4], [])
+    assert where(again, IDS[:5]) == ([3, 4], [])
     again.close()
 
 
@@ -98,7 +123,7 @@ def test_the_room_on_the_disk_is_the_room_in_memory(tmp_path_factory, moves, mos
         again = DurableRoom(folder, most)
         assert again.ids == expected.ids
         if len(again):
-            block = again.block_of(again.ids)
+            _, block = again.found(again.ids)
             assert (expected.rows_of(expected.ids) == block.X).all()
             assert block.keys == expected.keys_of(expected.ids)
         again.close()
@@ -125,7 +150,7 @@ def test_a_fleet_s_rows_wait_with_their_keys(tmp_path):
     served.wait_for_targets(asked(10, 14, ["a", ("c", 1), 5, "a"]))
     served.close()
     again = new()
-    again.learn_targets([IDS[11], IDS[13]], [3.0, 4.0]).learned.result(30)
+    learn_targets(again, [IDS[11], IDS[13]], [3.0, 4.0]).learned.result(30)
     assert list(again.served.model) == ["a", "b", ("c", 1)]
-    assert again.waiting(IDS[10:14]) == ([2], [1, 3])
+    assert where(again, IDS[10:14]) == ([2], [1, 3])
     again.close()

@@ -1,6 +1,7 @@
 """``kernelstream run --to``: send the rows of a table to a service, which learns them."""
 
 import time
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,8 +20,9 @@ def feed(
 ) -> str:  # fmt: skip
     """Send every row of a source to a model of a service; returns a summary.
 
-    A row's id is the source's path and the row's number, so that a command that was stopped can be
-    given again: rows that the service has learned are not learned twice.
+    A row's id is made of the source's path, the row's number and what is in it, so that a command
+    that was stopped can be given again: rows that the service has learned are not learned twice, as
+    long as it remembers their ids. A file that has changed has new rows.
 
     Parameters
     ----------
@@ -50,7 +52,10 @@ def feed(
                 targets = [_target(v, state) for v in block.target]
             ids = None
             if path != "-":
-                ids = [f"{path[-150:]}:{n_rows + i}" for i in range(len(rows))]
+                ids = [
+                    f"{path[-150:]}:{n_rows + i}:{_digest(row)}"
+                    for i, row in enumerate(zip(rows, targets or rows, keys or rows, strict=True))
+                ]
             told = client.learn(rows, targets, ids, on_bad_row="skip", keys=keys)
             n_rows += len(rows)
             n_accepted, n_repeated = n_accepted + told.accepted, n_repeated + told.repeated
@@ -62,6 +67,10 @@ def feed(
         *(f"bad: {line}" for line in skipped[:20]),
     ]
     return "\n".join(lines)
+
+
+def _digest(row: Any) -> str:
+    return blake2b(repr(row).encode(), digest_size=8).hexdigest()
 
 
 def _address(to: str) -> tuple[str, str]:

@@ -49,9 +49,10 @@ def register(app: typer.Typer, errors_as_messages: object) -> None:
         with errors_as_messages(), _stopping_while_it_starts():  # type: ignore[operator]
             _check(models, checkpoint, demo)
             _require_extra()
-            from kernelstream.serve.server import read_token
+            from kernelstream.serve.server import check_host, read_token
 
             token = None if token_file is None else read_token(token_file)
+            check_host(host, token)
             if demo:
                 _serve_demo(host, port, token)
             else:
@@ -78,8 +79,8 @@ def feed_service(
         raise ValueError(f"{to}: {error}") from None
     except httpx.TransportError as error:
         raise ValueError(
-            f"{to} cannot be reached ({error}): is the service running there? Rows that it has "
-            "learned are not learned again when the same command is given later."
+            f"{to} cannot be reached ({error}): is the service running there? Of the last 100,000 "
+            "rows that it has learned none is learned again when the same command is given later."
         ) from None
 
 
@@ -97,6 +98,8 @@ def _require_extra() -> None:
 def _check(models: Path | None, checkpoint: Path | None, demo: bool) -> None:
     if demo == (models is not None):
         raise ValueError("give a model's file or a folder of models, or --demo.")
+    if demo and checkpoint is not None:
+        raise ValueError("--demo keeps nothing that it learns: leave --checkpoint out.")
     if models is not None and checkpoint is None:
         raise ValueError("--checkpoint is missing: give a folder in which what is learned is kept.")
     if models is not None and not models.exists():
@@ -132,8 +135,7 @@ def _serve(
         models, checkpoint, token=token, checkpoint_rows=checkpoint_rows, sync=sync
     )
     try:
-        _say(host, port, list(service.models))
-        Server(service, host, port).run()
+        Server(service, host, port, announce=True).run()
     finally:
         service.close()
 
@@ -145,13 +147,7 @@ def _serve_demo(host: str, port: int, token: str | None) -> None:
     with tempfile.TemporaryDirectory(prefix="kernelstream-demo-") as folder:
         demo = Demo(folder, token=token)
         try:
-            _say(host, port, list(demo.service.models))
             print("The first start compiles for a minute, before rows appear.", file=sys.stderr)
-            Server(demo.service, host, port).run()
+            Server(demo.service, host, port, announce=True).run()
         finally:
             demo.close()
-
-
-def _say(host: str, port: int, names: list[str]) -> None:
-    shown = f"[{host}]" if ":" in host else host
-    print(f"http://{shown}:{port}/ serves {', '.join(names)}", file=sys.stderr, flush=True)

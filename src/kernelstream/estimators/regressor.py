@@ -41,6 +41,8 @@ class Regressing(RegressorMixin, Saveable):
                 if not math.isfinite(float(y)):
                     return f"its target is {y!r}"
                 return extreme_target(float(y))
+            except OverflowError:  # an integer that is larger than any float
+                return extreme_target(math.inf)
             except (TypeError, ValueError):
                 return f"its target {y!r} is not a number"
 

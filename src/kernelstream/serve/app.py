@@ -27,13 +27,13 @@ _SECONDS = 0.5  # between two looks for something new to show
 _HEARTBEAT = 15.0
 _LARGE = 64 * 1024  # bytes of a body: larger ones are handled on another thread
 _LOCAL = {"localhost", "127.0.0.1", "::1"}
-_OPEN = {"/", "/page.js", "/page.css", "/icon.svg", "/healthz", "/readyz", "/openapi.json"}
 _PAGE = {
-    "/": ("index.html", "text/html; charset=utf-8"),
-    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/": ("index.html", "text/html"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/page.css": ("page.css", "text/css"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
+_OPEN = {*_PAGE, "/healthz", "/readyz", "/openapi.json"}
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -208,11 +208,11 @@ def _learning(service: Service) -> list[Any]:
         asked = _parameters(request, wait=_NO_YES, scores=_NO_YES)
         kind, body = _content_type(request), await request.body()
         # rows that wait for targets are written to the disk, which may be the case
-        waits = asked["wait"] or b"id" in body
+        name, waits = _name(request), asked["wait"] or b"id" in body
         return _json(
             await _done(
-                body, service.predict, _name(request), body, kind, asked["wait"], asked["scores"],
-                is_slow=waits,
+                body, service.predict, name, body, kind, asked["wait"], asked["scores"],
+                is_slow=waits or service.model(name).served.reads_disk,
             )
         )  # fmt: skip
 
@@ -322,8 +322,8 @@ async def _states(service: Service, model: Any) -> AsyncIterator[bytes]:
     try:
         while not service.is_stopping:
             now = time.monotonic()
-            if model.version != shown:
-                shown, last = model.version, now
+            if (version := model.version) != shown:
+                shown, last = version, now
                 yield b"event: state\ndata: " + _encode(model.state(history=True)) + b"\n\n"
             elif now - last > _HEARTBEAT:
                 last = now
@@ -380,7 +380,7 @@ class _Door:
         finally:
             seconds, endpoint = time.perf_counter() - begin, _endpoint(scope["path"])
             self._service.latencies.add(endpoint, status, seconds)
-            if endpoint == "predict":
+            if endpoint == "predict" and status == 200:
                 was_answered()
 
     def _refusal(self, scope: Any) -> Problem | None:
@@ -395,8 +395,9 @@ class _Door:
                     "--token-file.",
                 )  # fmt: skip
         elif scope["path"] not in _OPEN:
-            given = headers.get(b"authorization", b"")
-            if not hmac.compare_digest(given, b"Bearer " + token.encode()):
+            scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+            is_known = hmac.compare_digest(given, token.encode())
+            if scheme.lower() != b"bearer" or not is_known:
                 return Problem(
                     401, "token", "The token is missing or wrong",
                     "Send the header 'Authorization: Bearer TOKEN' with the service's token.",
@@ -419,6 +420,8 @@ def _endpoint(path: str) -> str:
         if last in ("predict", "learn", "step", "labels", "events", "keys"):
             return last
         return "model" if len(parts) == 3 else "models" if len(parts) == 2 else "other"
+    if path in _PAGE:
+        return "page"
     return parts[0] if path in _OPEN or path == "/metrics" else "other"
 
 

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 import msgspec
 
 from kernelstream.fleet.keys import with_tuples
+from kernelstream.serve.arrow import read_arrow
 from kernelstream.serve.limits import Limits
-from kernelstream.serve.problems import Problem, bad_rows
+from kernelstream.serve.problems import malformed, too_many_rows, unreadable_row
 
 __all__ = ["FORMATS", "Body", "Labels", "Rows", "read_labels", "read_rows"]
 
@@ -57,7 +58,9 @@ _LABELS, _LINE = msgspec.json.Decoder(Labels), msgspec.json.Decoder(_Line)
 _ROW = re.compile(r"\$\.(?:rows|targets|ids|keys)\[(\d+)\]")
 
 
-def read_rows(body: bytes, content_type: str, limits: Limits, has_keys: bool = False) -> Any:
+def read_rows(
+    body: bytes, content_type: str, limits: Limits, has_keys: bool = False, has_names: bool = True
+) -> Any:  # fmt: skip
     """The rows, targets, ids and keys of a body; ids are strings, all different.
 
     Parameters
@@ -68,21 +71,20 @@ def read_rows(body: bytes, content_type: str, limits: Limits, has_keys: bool = F
     limits : Limits
     has_keys : bool, default=False
         Whether the column `key` of an Arrow table has the keys of the rows, or is a feature.
+    has_names : bool, default=True
+        Whether the model has column names. Otherwise the columns of an Arrow table are the features
+        in their order.
     """
-    found = FORMATS[content_type](body, has_keys)
+    found = FORMATS[content_type](body, limits, has_keys, has_names)
     n = len(found.rows)
     if not n:
-        raise _malformed("rows is empty: give at least one row.")
+        raise malformed("rows is empty: give at least one row.")
     if n > limits.rows:
-        raise Problem(
-            413, "too-many-rows", "Too many rows in one request",
-            f"The request has {n:,} rows, and the limit is {limits.rows:,}: send them in several "
-            "requests.", limit=limits.rows,
-        )  # fmt: skip
+        raise too_many_rows(n, limits)
     for name in ("targets", "ids", "keys"):
         values = getattr(found, name)
         if values is not None and len(values) != n:
-            raise _malformed(f"{name} has {len(values):,} entries, and rows has {n:,}.")
+            raise malformed(f"{name} has {len(values):,} entries, and rows has {n:,}.")
     if found.ids is not None:
         found.ids = _sound_ids(found.ids, limits)
     if found.keys is not None:
@@ -94,17 +96,13 @@ def read_labels(body: bytes, limits: Limits) -> Labels:
     """The ids and targets of a body of JSON."""
     found = _decoded(_LABELS, body)
     if len(found.ids) != len(found.targets):
-        raise _malformed(
+        raise malformed(
             f"targets has {len(found.targets):,} entries, and ids has {len(found.ids):,}."
         )
     if not found.ids:
-        raise _malformed("ids is empty: give at least one id.")
+        raise malformed("ids is empty: give at least one id.")
     if len(found.ids) > limits.rows:
-        raise Problem(
-            413, "too-many-rows", "Too many rows in one request",
-            f"The request has {len(found.ids):,} ids, and the limit is {limits.rows:,}: send them "
-            "in several requests.", limit=limits.rows,
-        )  # fmt: skip
+        raise too_many_rows(len(found.ids), limits)
     found.ids = _sound_ids(found.ids, limits)
     return found
 
@@ -114,10 +112,10 @@ def _sound_ids(ids: list[Any], limits: Limits) -> list[Any]:
     seen: dict[str, int] = {}
     for i, text in enumerate(texts):
         if text in seen:
-            raise bad_rows({i: f"its id {text[:60]!r} is that of row {seen[text]}, too"})
+            raise unreadable_row(i, f"its id {text[:60]!r} is that of row {seen[text]}, too")
         if not 0 < len(text) <= limits.id_characters:
-            raise bad_rows(
-                {i: f"its id has {len(text):,} characters, of 1 to {limits.id_characters}"}
+            raise unreadable_row(
+                i, f"its id has {len(text):,} characters, of 1 to {limits.id_characters}"
             )
         seen[text] = i
     return texts
@@ -130,7 +128,9 @@ def _sound_keys(keys: list[Any]) -> list[Any]:
         try:
             found.append(None if key is None else with_tuples(key))
         except (ValueError, RecursionError):
-            raise bad_rows({i: "its key is not a string, an integer, or a list of these"}) from None
+            raise unreadable_row(
+                i, "its key is not a string, an integer, or a list of these"
+            ) from None
     return found
 
 
@@ -140,35 +140,34 @@ def _decoded(decoder: Any, body: bytes) -> Any:
     except msgspec.ValidationError as error:
         row = _ROW.search(str(error))
         if row:
-            raise bad_rows({int(row[1]): _mended(str(error))}) from None
-        raise _malformed(f"{_mended(str(error))}.") from None
+            raise unreadable_row(int(row[1]), _mended(str(error))) from None
+        raise malformed(f"{_mended(str(error))}.") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise _malformed(f"The body is not JSON in UTF-8: {error}.") from None
+        raise malformed(f"The body is not JSON in UTF-8: {error}.") from None
 
 
 def _mended(message: str) -> str:
     """A message of the decoder in the middle of a sentence."""
-    return message[:1].lower() + message[1:]
+    return message if message[1:2].isupper() else message[:1].lower() + message[1:]
 
 
-def _malformed(detail: str) -> Problem:
-    return Problem(400, "malformed-body", "The body cannot be read", detail)
-
-
-def _read_json(body: bytes, has_keys: bool) -> Any:
+def _read_json(body: bytes, limits: Limits, has_keys: bool, has_names: bool) -> Any:
     try:
         return _FAST.decode(body)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return _decoded(_GENERAL, body)
 
 
-def _read_lines(body: bytes, has_keys: bool) -> Rows:
+def _read_lines(body: bytes, limits: Limits, has_keys: bool, has_names: bool) -> Rows:
     lines = []
-    for i, line in enumerate(line for line in body.split(b"\n") if line.strip()):
+    texts = [line for line in body.split(b"\n") if line.strip()]
+    if len(texts) > limits.rows:
+        raise too_many_rows(len(texts), limits)
+    for i, line in enumerate(texts):
         try:
             lines.append(_LINE.decode(line))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise bad_rows({i: _mended(str(error))}) from None
+            raise unreadable_row(i, _mended(str(error))) from None
     targets: Any = [line.target for line in lines]
     if all(target is None for target in targets):
         targets = None
@@ -176,48 +175,28 @@ def _read_lines(body: bytes, has_keys: bool) -> Rows:
     keys: Any = [line.key for line in lines]
     without = [i for i, row_id in enumerate(ids) if row_id is None]
     if 0 < len(without) < len(ids):
-        raise bad_rows({without[0]: "it has no id, and others have one"})
+        raise unreadable_row(without[0], "it has no id, and others have one")
     ids = None if without else ids
     keys = None if all(key is None for key in keys) else keys
     return Rows([line.row for line in lines], targets, ids, keys)
 
 
-def _read_arrow(body: bytes, has_keys: bool) -> Rows:
-    try:
-        import pyarrow as pa
-    except ModuleNotFoundError:
-        raise Problem(
-            415, "no-arrow", "Arrow is not available here",
-            "This service has no pyarrow: send JSON, or install pyarrow beside the service.",
-        ) from None  # fmt: skip
-    try:
-        table = pa.ipc.open_stream(body).read_all()
-        table.validate(full=True)
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise _malformed(f"The body is not a stream of Arrow: {error}.") from None
-    columns = {name: _entries(table.column(name)) for name in dict.fromkeys(table.column_names)}
-    if len(columns) < table.num_columns:
-        raise _malformed("Two columns of the Arrow table have the same name.")
+def _read_arrow(body: bytes, limits: Limits, has_keys: bool, has_names: bool) -> Rows:
+    columns = read_arrow(body, limits)
     targets, ids = columns.pop("targets", None), columns.pop("ids", None)
     keys = columns.pop("key", None) if has_keys else None
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    rows: list[Any] = list(map(list, zip(*columns.values(), strict=True)))
+    if has_names:
+        rows = [dict(zip(columns, row, strict=True)) for row in rows]
     # the same checks as for JSON: an Arrow table may hold anything
     try:
         return msgspec.convert({"rows": rows, "targets": targets, "ids": ids, "keys": keys}, Rows)
     except msgspec.ValidationError as error:
         row = _ROW.search(str(error))
-        raise bad_rows({int(row[1]) if row else 0: _mended(str(error))}) from None
+        raise unreadable_row(int(row[1]) if row else 0, _mended(str(error))) from None
 
 
-def _entries(column: Any) -> list[Any]:
-    """A column as JSON would have it: dates as ISO 8601 writes them."""
-    entries = column.to_pylist()
-    if str(column.type).startswith(("date", "timestamp")):
-        return [None if entry is None else entry.isoformat() for entry in entries]
-    return entries
-
-
-FORMATS: dict[str, Callable[[bytes, bool], Any]] = {
+FORMATS: dict[str, Callable[[bytes, Limits, bool, bool], Any]] = {
     "application/json": _read_json,
     "application/x-ndjson": _read_lines,
     "application/vnd.apache.arrow.stream": _read_arrow,

@@ -33,6 +33,16 @@ class Outcome(NamedTuple):
     skipped: list[BadRow]
     series: dict[str, np.ndarray]  # numbers of the model at each row that was learned
 
+    def of(self, rows: set[int]) -> "Outcome":
+        """What happened to some of the rows."""
+        kept = [i for i, row in enumerate(self.rows.tolist()) if row in rows]
+        return Outcome(
+            self.rows[kept], [self.predictions[i] for i in kept], self.errors[kept],
+            self.events[[row in rows for row in self.events.tolist()]],
+            [bad for bad in self.skipped if bad.row in rows],
+            {name: values[kept] for name, values in self.series.items()},
+        )  # fmt: skip
+
 
 def nothing_learned(skipped: list[BadRow]) -> Outcome:
     """What happened to a block of which no row could be learned."""
@@ -59,6 +69,7 @@ class ServedEstimator:
 
     serves = StreamEstimator
     has_keys = False
+    reads_disk = False  # in order to predict
 
     def __init__(self, model: Any):
         self.model = model

@@ -7,6 +7,7 @@ import numpy as np
 
 from kernelstream.files.bytes import FileError
 from kernelstream.fleet import KeyedFleet, ModelStore
+from kernelstream.fleet.keys import to_text
 from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.serve.estimator import (
     MOST_CLASSES,
@@ -75,6 +76,11 @@ class ServedFleet:
         return self.model.fleet_ is not None
 
     @property
+    def reads_disk(self) -> bool:
+        """Whether a prediction may have to wait for the disk, since some models are in a store."""
+        return self.model.store is not None
+
+    @property
     def n_features(self) -> int | None:
         """How long a row is, once that is known."""
         return self.model.n_features
@@ -116,7 +122,11 @@ class ServedFleet:
         said: list[Any] = [None] * len(block.X)
         if known:
             part = block.take(known)
-            for row, answer in zip(known, ask(part.keys, part.X).tolist(), strict=True):
+            try:
+                answers = ask(part.keys, part.X).tolist()
+            except BadRow as bad:
+                raise BadRow(known[bad.row], bad.reason) from None
+            for row, answer in zip(known, answers, strict=True):
                 said[row] = answer
         return said
 
@@ -220,13 +230,16 @@ class ServedFleet:
         found = self.model.leading(limit, "drift_score" if by_drift else "idle_rows")
         columns = [values.tolist() if hasattr(values, "tolist") else values
                    for values in found.values()]  # fmt: skip
-        return [dict(zip(found, line, strict=True)) for line in zip(*columns, strict=True)]
+        lines = [dict(zip(found, line, strict=True)) for line in zip(*columns, strict=True)]
+        return [{**line, "text": to_text(line["key"])} for line in lines]
 
     def key(self, key: Any) -> dict[str, Any] | None:
         """What can be read of the model of a key; None where it has none."""
         if key not in self.model:
             return None
-        return {"key": key, **ServedEstimator(self.model.model(key)).numbers()}
+        return {
+            "key": key, "text": to_text(key), **ServedEstimator(self.model.model(key)).numbers()
+        }  # fmt: skip
 
     def warm_up(self) -> None:
         """Compile what is needed to learn and to predict, on a fleet that is thrown away."""

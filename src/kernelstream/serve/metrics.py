@@ -13,6 +13,7 @@ _BOUNDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0,
 _OF_MODELS = [
     ("n_learned", "rows_learned_total", "counter", "Rows that were learned."),
     ("n_repeated", "rows_repeated_total", "counter", "Rows whose id had been learned before."),
+    ("error_sum", "errors_total", "counter", "Sum of the errors, each before its row was learned."),
     ("error", "prequential_error", "gauge", "Mean error of all rows, each before it was learned."),
     ("recent_error", "prequential_error_recent", "gauge", "The same over the last 1,000 rows."),
     ("step_size", "step_size", "gauge", "The step size."),

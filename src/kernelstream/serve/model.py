@@ -5,7 +5,7 @@ a request's rows -> checked -> queue -> log, on the disk -> acknowledged -> lear
 
 import logging
 import threading
-from collections import deque
+from collections import OrderedDict, deque
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,11 +23,13 @@ from kernelstream.serve.rows import encoder_of
 from kernelstream.serve.statistics import Statistics
 from kernelstream.serve.turns import pause
 from kernelstream.serve.waiting import DurableRoom
+from kernelstream.tables import shortened
 from kernelstream.threads import pausing
 
 __all__ = ["Accepted", "Answer", "Closed", "QueueFull", "ServedModel"]
 
 _LOGGER = logging.getLogger("kernelstream.serve")
+_WATCHED = 8  # keys of a fleet whose errors are counted, each for itself
 _BLOCK = 1000  # rows that are learned at a time, between which predictions see what was learned
 
 
@@ -189,7 +191,8 @@ class ServedModel:
         self.extra = (extra or {}) if saved is None else saved
         self.served = _served(found, Path(folder), None if store is None else Path(store))
         self.statistics = Statistics(self.served.task, self.extra.pop("service", None))
-        self.version = 0  # which changes when anything that is shown does
+        self._watched: OrderedDict[Any, Statistics] = OrderedDict()
+        self._n_changes = 0
         self.failure: str | None = None
         self._looking = threading.Lock()  # at the statistics
         self._recent_ids = RecentIds(self.limits.recent_ids)
@@ -211,6 +214,12 @@ class ServedModel:
     # --- reading ---------------------------------------------------------------------------------
 
     @property
+    def version(self) -> tuple[Any, ...]:
+        """Something that is another when anything that is shown has changed."""
+        pace = round(self.statistics.rows_per_second, 1)
+        return self._n_changes, self.n_queued, len(self._room), self.failure, pace
+
+    @property
     def n_queued(self) -> int:
         """How many rows wait to be learned."""
         return self._queue.n_rows
@@ -225,7 +234,7 @@ class ServedModel:
         return self.served.predict(Block(X, keys=keys))
 
     def wait_for_targets(self, block: Block) -> None:
-        """Keep rows that were predicted until their targets come (`learn_targets`).
+        """Keep rows that were predicted until their targets come (`waiting`).
 
         They are on the disk when this returns.
         """
@@ -248,6 +257,23 @@ class ServedModel:
         }  # fmt: skip
         return found | ({"history": points} if history else {})
 
+    def key_state(self, key: Any) -> dict[str, Any] | None:
+        """What a person can read of the model of one key of a fleet; None where it has none.
+
+        Its errors are counted since this was first asked for, of the eight keys that were asked for
+        last: to do so for a million keys would take more memory than their models.
+        """
+        found = self.served.key(key)
+        if found is None:
+            return None
+        with self._looking:
+            statistics = self._watched.pop(key, None) or Statistics(self.served.task)
+            self._watched[key] = statistics
+            if len(self._watched) > _WATCHED:
+                self._watched.popitem(last=False)
+            history = list(statistics.history.points)
+            return {"task": self.served.task, **found, **statistics.summary(), "history": history}
+
     # --- learning --------------------------------------------------------------------------------
 
     def problems(self, block: Block) -> dict[int, str]:
@@ -258,23 +284,39 @@ class ServedModel:
     def target_problems(self, targets: list[Any]) -> dict[int, str]:
         """Why targets cannot be learned, by row."""
         found = self.served.target_problems(targets)
-        if self.served.task != "classification":
-            return found
-        longest = self.limits.label_characters
-        for i, label in enumerate(targets):
+        if self.served.task == "regression":  # which would take "1.5" and true for numbers
+            return found | {
+                i: f"its target {shortened(target)} is not a number"
+                for i, target in enumerate(targets)
+                if isinstance(target, str | bool)
+            }
+        if self.served.task == "classification":
+            found |= self._label_problems(targets)
+            with self._admission:
+                sound = [label for i, label in enumerate(targets) if i not in found]
+                beyond = self._labels_beyond(sound)
+            found |= {
+                i: f"its label is new, and the model has {self.limits.classes:,} classes, which "
+                "is the limit"
+                for i, label in enumerate(targets)
+                if i not in found and label in beyond
+            }
+        return found
+
+    def _label_problems(self, labels: list[Any]) -> dict[int, str]:
+        """Texts that are too long, or would not come back as they are."""
+        longest, found = self.limits.label_characters, {}
+        for i, label in enumerate(labels):
             if isinstance(label, str) and len(label) > longest:
                 found[i] = f"its label has {len(label):,} characters, of {longest:,} at most"
-        with self._admission:
-            new = dict.fromkeys(t for i, t in enumerate(targets) if i not in found)
-            new_labels = [label for label in new if label not in self._labels]
-            beyond = set(new_labels[max(self.limits.classes - len(self._labels), 0) :])
-        for i, label in enumerate(targets):
-            if i not in found and label in beyond:
-                found[i] = (
-                    f"its label is new, and the model has {self.limits.classes:,} classes, "
-                    "which is the limit"
-                )
+            elif isinstance(label, str) and label.endswith("\0"):  # which NumPy would cut off
+                found[i] = "its label ends with a null character: leave that out"
         return found
+
+    def _labels_beyond(self, labels: list[Any]) -> set[Any]:
+        """New labels for which the model has no room; the caller holds the admission."""
+        new = [label for label in dict.fromkeys(labels) if label not in self._labels]
+        return set(new[max(self.limits.classes - len(self._labels), 0) :])
 
     def key_problems(self, block: Block) -> dict[int, str]:
         """Keys that are too long, and new ones beyond the limit."""
@@ -314,42 +356,46 @@ class ServedModel:
         ------
         QueueFull, Closed
         """
-        self._admit(block)
         pending = _Pending(block, Future(), Future())
         for future in (pending.logged, pending.learned):
             future.set_running_or_notify_cancel()  # a caller that goes away changes nothing
-        self._queue.put(pending, self.statistics.rows_per_second)
+        labels = (block.targets or []) if self.served.task == "classification" else []
+        with self._admission:
+            self._check_admission(block, labels)
+            self._queue.put(pending, self.statistics.rows_per_second)
+            # what the rows of the queue will add to the model
+            self._width = block.width if self._width is None else self._width
+            self._labels.update(labels)
         return pending
 
-    def waiting(self, ids: list[str]) -> tuple[list[int], list[int]]:
-        """Which of these ids are those of rows that wait, and which of rows that were learned."""
-        wait = [i for i, row_id in enumerate(ids) if row_id in self._room]
+    def waiting(self, ids: list[str]) -> tuple[list[int], Block | None, list[int]]:
+        """Which of these ids are those of rows that wait, these rows, and which were learned.
+
+        Such rows, with their targets, are what `submit` takes; then they no longer wait.
+        """
+        wait, block = self._room.found(ids)
         rest = set(range(len(ids))) - set(wait)
-        return wait, [i for i in sorted(rest) if ids[i] in self._recent_ids]
+        return wait, block, [i for i in sorted(rest) if ids[i] in self._recent_ids]
 
-    def learn_targets(self, ids: list[str], targets: list[Any]) -> Any:
-        """Queue rows that waited for their targets, as `submit` does; then they no longer wait."""
-        return self.submit(self._room.block_of(ids)._replace(targets=targets))
-
-    def _admit(self, block: Block) -> None:
-        """Remember what rows in the queue will add to the model; the width must fit."""
-        with self._admission:
-            if self._width is None:
-                self._width = block.width
-            if block.width not in (None, self._width):  # None: the model itself encodes a table
-                raise ValueError(
-                    f"rows have {block.width} features, and the model {self.name!r} learns "
-                    f"from {self._width}."
-                )
-            if self.served.task == "classification":
-                self._labels.update(block.targets or [])
+    def _check_admission(self, block: Block, labels: list[Any]) -> None:
+        """The width must fit, and the classes: another request may have come since `problems`."""
+        if None not in (block.width, self._width) and block.width != self._width:
+            raise ValueError(
+                f"rows have {block.width} features, and the model {self.name!r} learns from "
+                f"{self._width}: send rows of {self._width}."
+            )
+        if self._labels_beyond(labels):
+            raise ValueError(
+                f"some labels are new, and the model {self.name!r} has {self.limits.classes:,} "
+                "classes, which is the limit: leave these rows out."
+            )
 
     def refuse(self, reasons: list[str]) -> None:
         """Count rows that were refused before they got into the queue."""
         with self._looking:
             for reason in reasons:
                 self.statistics.note_refused(reason, None)
-        self.version += 1
+        self._n_changes += 1
 
     def close(self) -> None:
         """Learn what waits, save a checkpoint and let the folder go; a second call does nothing."""
@@ -389,7 +435,8 @@ class ServedModel:
                     _refuse(pending, Closed(f"the log cannot be written ({error}): try later."))
                 return
             self._recent_ids.add(block.ids or [])
-            self._room.discharge(block.ids or [])
+        # also rows that waited though they had been learned
+        self._room.discharge([i for pending in batch for i in pending.block.ids or []])
         accepted = []
         for pending, rows in zip(batch, places, strict=True):
             accepted.append(Accepted(len(rows), len(pending.block.X) - len(rows)))
@@ -437,10 +484,23 @@ class ServedModel:
             numbers = self.served.numbers()
             with self._looking:
                 self.statistics.note(outcome, part.targets, self.position, numbers)
+            self._note_keys(part, outcome)
             self.position += len(part.X)
-            self.version += 1
+            self._n_changes += 1
             outcomes.append(outcome)
         return outcomes
+
+    def _note_keys(self, part: Block, outcome: Outcome) -> None:
+        """Count what happened to the keys that are watched."""
+        with self._looking:
+            watched = list(self._watched.items())
+        for key, statistics in watched:
+            rows = {row for row, other in enumerate(part.keys or []) if other == key}
+            if rows:
+                pause()
+                numbers = self.served.key(key) or {}
+                with self._looking:
+                    statistics.note(outcome.of(rows), part.targets, self.position, numbers)
 
     def _answer(
         self, pending: _Pending, rows: list[int], first: int, counts: Accepted, said: list[Any],
@@ -480,7 +540,6 @@ class ServedModel:
         self.failure = f"{type(error).__name__}: {error}"
         reason = f"learning has stopped ({self.failure}): restart the service."
         self._queue.close(reason)
-        self.version += 1
         while batch:
             for pending in batch:
                 _refuse(pending, Closed(reason))

@@ -13,6 +13,16 @@ __all__ = ["document"]
 
 _ROWS: dict[str, list[Any]] = {"rows": [[0.1, 2.5, -1.0], [1.5, 0.2, 0.3]]}
 _LEARN: dict[str, list[Any]] = {**_ROWS, "targets": ["yes", "no"], "ids": ["order-17", "order-18"]}
+_SUMMARY: dict[str, Any] = {
+    "name": "model", "class": "KernelClassifier", "task": "classification", "n_seen": 1000,
+    "n_keys": None, "error": 0.08, "recent_error": 0.05, "rows_per_second": 120.0, "failure": None,
+}  # fmt: skip
+_STATE: dict[str, Any] = {
+    **_SUMMARY, "n_features": 3, "n_classes": 2, "classes": ["no", "yes"], "columns": None,
+    "step_size": 0.1, "margin": 1.0, "n_support": 512, "drift_score": 0.02, "n_learned": 1000,
+    "n_queued": 0, "n_skipped": 1, "skipped": {"its label is …": 1},
+    "baselines": {"most frequent label": 0.4, "label of the row before": 0.5}, "events": [640],
+}  # fmt: skip
 _KEYS = "A fleet needs the keys of the rows, in keys."
 _ROW_PROPERTIES = {
     "row": {"type": "integer", "description": "Number of the row in the request, from 0."},
@@ -100,27 +110,33 @@ def _paths(rows: Any, labels: Any) -> dict[str, Any]:
             202, "How many rows were accepted.", {**_COUNTS, "unknown": _strings()},
             {"accepted": 1, "repeated": 0, "unknown": []}, [],
         ),
-        models: _get("All models", "application/json", {"models": []}),
+        models: _get("All models", "application/json", {"models": [_SUMMARY]}),
         model: _get(
-            "The state of a model", "application/json", {"name": "model", "n_learned": 1000},
+            "The state of a model", "application/json", _STATE,
             [_NAME, _flag("history", "With the numbers that the page draws.")],
         ),
         f"{model}/keys": _get(
             "Keys of a fleet: those that learned last or drift most, or one", "application/json",
-            {"keys": [{"key": "hall", "n_seen": 50, "drift_score": 0.1}]},
+            {"keys": [{"key": "hall", "text": '"hall"', "n_seen": 50, "drift_score": 0.1,
+                       "step_size": 0.5, "margin": 1.0, "n_support": 16, "idle_rows": 0}]},
             [_NAME, _query("limit", "integer", 100, "How many keys at most, up to 1,000."),
              _choice("sort", ["latest", "drift"], "Which keys come first."),
              _query("key", "string", '"hall"', "One key, as JSON: the state of its model.")],
         ),
         f"{model}/events": _get(
             "The state whenever it changes, as server-sent events", "text/event-stream",
-            "event: state\ndata: {}\n\n", [_NAME],
+            'event: state\ndata: {"name": "model", "n_learned": 1000}\n\n', [_NAME],
         ),
-        "/metrics": _get("Metrics for Prometheus", "text/plain", "kernelstream_rows_learned_total"),
+        "/metrics": _get(
+            "Metrics for Prometheus", "text/plain",
+            '# TYPE kernelstream_rows_learned_total counter\n'
+            'kernelstream_rows_learned_total{model="model"} 1000\n',
+        ),
         "/healthz": _get("Whether the service is alive", "application/json", {"status": "alive"}),
         "/readyz": _get(
             "Whether every model learns", "application/json", {"status": "ready", "models": 1}
         ),
+        "/openapi.json": _get("This document", "application/json", {"openapi": "3.1.0"}),
     }  # fmt: skip
 
 

@@ -2,9 +2,12 @@
 
 from typing import Any
 
-__all__ = ["Problem", "bad_rows"]
+from kernelstream.serve.limits import Limits
+
+__all__ = ["Problem", "bad_rows", "malformed", "reasons", "too_many_rows", "unreadable_row"]
 
 _MOST_LISTED = 100
+_LONGEST = 300  # characters of a reason
 
 
 class Problem(Exception):  # noqa: N818 (the RFC's name)
@@ -38,14 +41,37 @@ class Problem(Exception):  # noqa: N818 (the RFC's name)
         }  # fmt: skip
 
 
-def bad_rows(problems: dict[int, str]) -> Problem:
+def bad_rows(problems: dict[int, str], remedy: str = "") -> Problem:
     """Rows that cannot be learned or predicted, by number and reason."""
     first = min(problems)
-    listed = [{"row": row, "reason": problems[row]} for row in sorted(problems)[:_MOST_LISTED]]
+    listed = reasons({row: problems[row] for row in sorted(problems)[:_MOST_LISTED]})
     others = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
     return Problem(
         422, "bad-rows", "Some rows cannot be used",
-        f"Row {first}: {problems[first]}{others}. Nothing was learned. Mend these rows, or leave "
-        "them out; on_bad_row=skip does that for rows to learn.",
-        row=first, n_bad=len(problems), rows=listed,
+        f"Row {first}: {listed[0]['reason']}{others}. Nothing was learned. Mend these rows, or "
+        f"leave them out{remedy}.", row=first, n_bad=len(problems), rows=listed,
+    )  # fmt: skip
+
+
+def reasons(problems: dict[int, str]) -> list[dict[str, Any]]:
+    """Rows and what is wrong with them, as an answer lists them."""
+    return [{"row": row, "reason": problems[row][:_LONGEST]} for row in sorted(problems)]
+
+
+def unreadable_row(row: int, reason: str) -> Problem:
+    """A row that is no row, so that the rows after it are not looked at."""
+    return bad_rows({row: reason})
+
+
+def malformed(detail: str) -> Problem:
+    """A body that cannot be read."""
+    return Problem(400, "malformed-body", "The body cannot be read", detail)
+
+
+def too_many_rows(n_rows: int, limits: Limits) -> Problem:
+    """A body of more rows than a request may have."""
+    return Problem(
+        413, "too-many-rows", "Too many rows in one request",
+        f"The request has {n_rows:,} rows, and the limit is {limits.rows:,}: send them in several "
+        "requests.", limit=limits.rows,
     )  # fmt: skip

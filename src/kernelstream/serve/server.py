@@ -10,7 +10,7 @@ import uvicorn
 from kernelstream.serve.app import create_app
 from kernelstream.serve.service import Service
 
-__all__ = ["LOCAL_HOSTS", "Server", "read_token"]
+__all__ = ["LOCAL_HOSTS", "Server", "check_host", "read_token"]
 
 LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 _LEAST_CHARACTERS = 16
@@ -24,15 +24,14 @@ class Server(uvicorn.Server):
     service : Service
     host : str
     port : int
+    announce : bool, default=False
+        Whether it says where it listens, as soon as it does.
     """
 
-    def __init__(self, service: Service, host: str, port: int):
-        if host not in LOCAL_HOSTS and service.token is None:
-            raise ValueError(
-                f"host={host!r} can be reached from other machines: give a token "
-                "(--token-file), or use 127.0.0.1."
-            )
+    def __init__(self, service: Service, host: str, port: int, announce: bool = False):
+        check_host(host, service.token)
         self.service = service
+        self._announce = announce
         # Learning and answering share Python's lock: a short turn keeps answers quick.
         sys.setswitchinterval(0.001)
         super().__init__(
@@ -48,11 +47,28 @@ class Server(uvicorn.Server):
             )
         )
 
+    async def startup(self, sockets: Any = None) -> None:
+        """Begin to listen."""
+        await super().startup(sockets)
+        if self._announce and self.started:
+            host, names = self.config.host, ", ".join(self.service.models)
+            shown = f"[{host}]" if ":" in host else host
+            print(f"http://{shown}:{self.config.port}/ serves {names}", file=sys.stderr, flush=True)
+
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Ctrl-C, or a signal to stop."""
         self.service.is_stopping = True
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True  # and the signal is not raised again: this is an orderly end
+
+
+def check_host(host: str, token: str | None) -> None:
+    """Without a token a service listens on this machine only."""
+    if host not in LOCAL_HOSTS and token is None:
+        raise ValueError(
+            f"host={host!r} can be reached from other machines: give a token (--token-file), or "
+            "use 127.0.0.1."
+        )
 
 
 def read_token(path: Path) -> str:

@@ -11,12 +11,13 @@ from typing import Any
 from kernelstream.files.bytes import FileError
 from kernelstream.files.loading import load_with_header
 from kernelstream.fleet.keys import from_text
+from kernelstream.learner.rows import BadRow
 from kernelstream.serve.bodies import read_labels, read_rows
 from kernelstream.serve.limits import Limits
 from kernelstream.serve.log import Block
 from kernelstream.serve.metrics import Latencies, exposition
 from kernelstream.serve.model import Closed, QueueFull, ServedModel
-from kernelstream.serve.problems import Problem, bad_rows
+from kernelstream.serve.problems import Problem, bad_rows, reasons
 from kernelstream.serve.rows import RowReader
 
 __all__ = ["Service", "unavailable"]
@@ -121,7 +122,8 @@ class Service:
         self, name: str, body: bytes, content_type: str, wait: bool = False, scores: bool = False
     ) -> dict[str, Any]:
         """Predict rows. With ids, or with `wait`, they wait for targets under these."""
-        model, found = self._read(name, body, content_type)
+        model = self.model(name)
+        found = self._read(model, body, content_type)
         block, problems = self._block(model, found)
         if block.targets is not None:
             raise Problem(
@@ -145,7 +147,9 @@ class Service:
                 answer["scores"] = model.served.scores(block)
         except FileError:  # of a store: the rows are not to blame
             raise
-        except ValueError as error:  # a row so large that its kernel overflows, say
+        except BadRow as bad:  # so large that its kernel overflows, say
+            raise bad_rows({bad.row: bad.reason}) from None
+        except ValueError as error:
             raise _refused(error) from None
         if waits:
             ids: list[str | None] = block.ids or self._new_ids(len(block.X))
@@ -169,7 +173,12 @@ class Service:
         self, name: str, body: bytes, content_type: str, skip: bool = False
     ) -> Generator[None, None, tuple[Any, list[dict[str, Any]]]]:
         """`submit` in steps, between which others may be answered."""
-        model, found = self._read(name, body, content_type)
+        model = self.model(name)
+        try:
+            found = self._read(model, body, content_type)
+        except Problem as problem:  # a row that cannot be read is a bad row, too
+            model.refuse([bad["reason"] for bad in problem.content.get("rows", [])])
+            raise
         yield
         block, problems = self._block(model, found)
         block = block._replace(targets=self._targets(model, block.targets))
@@ -194,9 +203,9 @@ class Service:
 
     def key(self, name: str, text: str) -> dict[str, Any]:
         """What can be read of the model of one key, which is given as JSON."""
-        served = self._fleet(name)
+        self._fleet(name)
         try:
-            found = served.key(from_text(text))
+            found = self.model(name).key_state(from_text(text))
         except (ValueError, RecursionError):
             raise Problem(
                 400, "query", "The query cannot be read",
@@ -230,24 +239,25 @@ class Service:
             )  # fmt: skip
         found = read_labels(body, self.limits)
         targets = self._targets(model, found.targets)
-        waiting, learned = model.waiting(found.ids)  # type: ignore[arg-type]
-        unknown = sorted(set(range(len(found.ids))) - {*waiting, *learned})
+        ids = [str(row_id) for row_id in found.ids]
+        waiting, block, learned = model.waiting(ids)
+        unknown = [ids[i] for i in sorted(set(range(len(ids))) - {*waiting, *learned})]
         if not waiting and not learned:
             raise Problem(
                 404, "unknown-ids", "No row waits under these ids",
                 "No row waits for a target under these ids: predict must have been called with "
                 f"these ids, or with wait=true, and not more than {self.limits.waiting_rows:,} "
                 "rows ago.",
-                ids=[found.ids[i] for i in unknown[:100]],
+                ids=unknown[:100],
             )  # fmt: skip
         problems = {} if targets is None else model.target_problems(targets)
         self._without_bad(model, {i: problems[i] for i in waiting if i in problems}, False)
         pending = None
-        if waiting:
-            ids = [str(found.ids[i]) for i in waiting]
+        if block is not None:
+            of_block = [(targets or [])[i] for i in waiting]
             with _queue_problems():
-                pending = model.learn_targets(ids, [(targets or [])[i] for i in waiting])
-        return pending, len(learned), [str(found.ids[i]) for i in unknown]
+                pending = model.submit(block._replace(targets=of_block))
+        return pending, len(learned), unknown
 
     def metrics(self) -> str:
         """All metrics in Prometheus' text format."""
@@ -255,11 +265,11 @@ class Service:
 
     # --- how -------------------------------------------------------------------------------------
 
-    def _read(self, name: str, body: bytes, content_type: str) -> tuple[ServedModel, Any]:
-        """The model of a name, and the rows of a body as they stand there."""
-        model = self.model(name)
-        has_keys = model.served.has_keys
-        found = read_rows(body, content_type, self.limits, has_keys)
+    def _read(self, model: ServedModel, body: bytes, content_type: str) -> Any:
+        """The rows of a body as they stand there."""
+        name, has_keys = model.name, model.served.has_keys
+        has_names = self._readers[name].columns is not None
+        found = read_rows(body, content_type, self.limits, has_keys, has_names)
         if has_keys and found.keys is None:
             raise Problem(
                 422, "missing-keys", "Keys are missing",
@@ -271,7 +281,7 @@ class Service:
                 f"{name!r} is a single model, not a fleet with a model for every key: leave keys "
                 "out.",
             )  # fmt: skip
-        return model, found
+        return found
 
     def _block(self, model: ServedModel, found: Any) -> tuple[Block, dict[int, str]]:
         """The rows as a model learns them, and what is wrong with those that cannot be."""
@@ -294,24 +304,16 @@ class Service:
                 "This model needs a target for every row that it learns: give targets, or use "
                 "predict.",
             )  # fmt: skip
-        if model.served.task == "regression":  # which would take "1.5" and true for numbers
-            wrong = {
-                i: f"its target {target!r} is not a number"
-                for i, target in enumerate(targets)
-                if isinstance(target, str | bool)
-            }
-            if wrong:
-                raise bad_rows(wrong)
         return targets
 
     def _without_bad(
         self, model: ServedModel, problems: dict[int, str], skip: bool
     ) -> list[dict[str, Any]]:
         if problems:
-            model.refuse([problems[row] for row in sorted(problems)])
+            model.refuse(list(problems.values()))
             if not skip:
-                raise bad_rows(problems)
-        return [{"row": row, "reason": problems[row]} for row in sorted(problems)]
+                raise bad_rows(problems, "; learn?on_bad_row=skip does that")
+        return reasons(problems)
 
     def _new_ids(self, n: int) -> list[str | None]:
         return [f"{self._prefix}-{next(self._counter)}" for _ in range(n)]

@@ -1,18 +1,36 @@
 """What is known of a stream: errors against baselines, events, bad rows and a history to draw."""
 
+import re
 import time
 from collections import Counter, deque
 from typing import Any
 
 from kernelstream.serve.estimator import Outcome
 
-__all__ = ["BASELINES", "History", "Statistics"]
+__all__ = ["BASELINES", "History", "Statistics", "kind_of"]
 
 _RECENT = 1000  # rows of the recent error
 _POINTS = 240  # most points of the history
 _FIRST_CHUNK = 16  # rows of a point, at the beginning
 _EVENTS, _BAD_ROWS, _REASONS = 50, 20, 50
 _SECONDS = 10.0  # over which rows per second are taken
+_LONGEST_REASON = 300  # characters
+# what is particular to one row in a reason: a quoted text, and a number
+_PARTICULAR = re.compile(r"""'[^']*'|"[^"]*"|[-+]?\b\d[\d.,]*(?:e[-+]?\d+)?\b""")
+
+
+def kind_of(reason: str) -> str:
+    """A reason without what is particular to one row, so that there are few.
+
+    Examples
+    --------
+    >>> from kernelstream.serve.statistics import kind_of
+    >>> kind_of("it contains 'twelve', which is not a number")
+    'it contains …, which is not a number'
+    >>> kind_of("it has 2 features, and this model learns from 1,000")
+    'it has … features, and this model learns from …'
+    """
+    return _PARTICULAR.sub("…", reason[:_LONGEST_REASON])
 
 
 class MostFrequent:
@@ -223,19 +241,27 @@ class Statistics:
             for name, baseline in self.baselines.items():
                 means[name] = baseline.errors(known)
                 self.baseline_sums[name] += sum(means[name])
+        shown = ("weights", "n_keys", "step_size", "drift_score", "n_support")
         last: dict[str, Any] = {
-            name: numbers[name] for name in ("weights", "n_keys") if name in numbers
+            name: numbers[name] for name in shown if name in numbers and name not in means
         }
         self.history.add(means, last)
-        now = time.monotonic()
-        self._pace.append((now, self.n_learned))
-        while len(self._pace) > 2 and self._pace[1][0] < now - _SECONDS:
-            self._pace.popleft()
+        self._keep_pace(time.monotonic())
+
+    def _keep_pace(self, now: float) -> None:
+        """Remember how many rows were learned by now, twice a second for ten seconds."""
+        pace = self._pace
+        if len(pace) > 1 and now - pace[-2][0] < 0.5:
+            pace.pop()
+        pace.append((now, self.n_learned))
+        while pace[1][0] < now - _SECONDS:
+            pace.popleft()
 
     def note_refused(self, reason: str, row: int | None) -> None:
         """Count a row that was not learned; `row`: its number in the stream, if it got one."""
-        if reason in self.skipped or len(self.skipped) < _REASONS:
-            self.skipped[reason] += 1
+        kind, reason = kind_of(reason), reason[:_LONGEST_REASON]
+        if kind in self.skipped or len(self.skipped) < _REASONS:
+            self.skipped[kind] += 1
         else:
             self.skipped["other reasons"] += 1
         at = None if row is None else row + 1
@@ -244,8 +270,12 @@ class Statistics:
     @property
     def rows_per_second(self) -> float:
         """Rows learned per second, over the last ten seconds."""
-        (begin, before), now = self._pace[0], time.monotonic()
-        return (self.n_learned - before) / max(now - begin, 0.1)
+        now, pace = time.monotonic(), list(self._pace)
+        # the last moment before the ten seconds, since which all rows came within them
+        begin, before = next(
+            (moment for moment in reversed(pace) if moment[0] < now - _SECONDS), pace[0]
+        )
+        return (self.n_learned - before) / min(max(now - begin, 0.1), _SECONDS)
 
     def summary(self) -> dict[str, Any]:
         """What is shown, without the history."""
@@ -253,7 +283,7 @@ class Statistics:
         return {
             "n_learned": n, "n_repeated": self.n_repeated, "n_skipped": self.skipped.total(),
             "skipped": dict(self.skipped),
-            "error": self.error_sum / n if n else None,
+            "error": self.error_sum / n if n else None, "error_sum": self.error_sum,
             "recent_error": sum(self.recent) / len(self.recent) if self.recent else None,
             "baselines": {k: s / n for k, s in self.baseline_sums.items()} if n else {},
             "n_events": self.n_events, "events": list(self.events),

@@ -41,8 +41,9 @@ class DurableRoom:
     >>> room.admit(Block(np.array([[1.0], [2.0]]), ids=["a", "b"]))
     >>> room.close()
     >>> room = DurableRoom(folder, 10)  # in another process
-    >>> "a" in room, room.block_of(["b"]).X
-    (True, array([[2.]]))
+    >>> places, block = room.found(["c", "b"])
+    >>> places, block.X
+    ([1], array([[2.]]))
     >>> room.close()
     """
 
@@ -90,10 +91,11 @@ class DurableRoom:
         self._room.admit(block.ids or [], block.X, block.keys)
         self._n_written += len(block.X)
 
-    def block_of(self, ids: list[str]) -> Block:
-        """The rows of these ids, which go on waiting."""
+    def found(self, ids: list[str]) -> tuple[list[int], Block | None]:
+        """Which of these ids are those of rows that wait, and these rows, which go on waiting."""
         with self._lock:
-            return self._block_of(ids)
+            places = [i for i, row_id in enumerate(ids) if row_id in self._room]
+            return places, self._block_of([ids[i] for i in places]) if places else None
 
     def _block_of(self, ids: list[str]) -> Block:
         keys = self._room.keys_of(ids)

@@ -7,10 +7,14 @@ const HEIGHT = 190, LEFT = 52, RIGHT = 12, TOP = 10, BOTTOM = 26; // of a chart,
 const KEYS_EVERY = 900; // milliseconds between two looks at the keys of a fleet
 const RETRY_FIRST = 500, RETRY_MOST = 10000, SILENCE = 40000; // milliseconds
 
-let chosen = decodeURIComponent(location.hash.slice(1));
+let chosen = named();
 let connection = null; // an AbortController
-let watched = null; // the key of a fleet that is looked at
+let watched = null; // the key of a fleet that is looked at, as JSON: its integers may be larger than ours
 let keysAsked = 0, keysTimer, askingKeys = false, askAgain = false; // keysAsked: when, in milliseconds
+
+function named() { // the model that the address names
+  try { return decodeURIComponent(location.hash.slice(1)); } catch { return ""; }
+}
 
 // --- asking -------------------------------------------------------------------------------------
 
@@ -88,7 +92,7 @@ async function follow() {
 }
 
 function askForToken() {
-  tell("lost", "A token is needed");
+  tell("lost", sessionStorage.getItem("token") ? "This is not the token" : "A token is needed");
   byId("token-form").hidden = false;
   byId("token").focus();
   return new Promise((resolve) => {
@@ -135,10 +139,7 @@ const ERRORS = {
   novelty: ["Alarms", percent],
 };
 
-let latest = null, drawnWidth = 0; // the state that is shown, and the width for which it was drawn
-
 function show(state) {
-  latest = state;
   const [word, shown] = ERRORS[state.task];
   document.title = `${state.name} – kernelstream`;
   const parts = [state.class, state.n_features == null ? null : `${count(state.n_features)} features`,
@@ -163,7 +164,7 @@ function show(state) {
   ]);
   byId("keys-section").hidden = state.n_keys == null;
   if (state.n_keys != null) keys();
-  charts(state);
+  charts(byId("charts"), "h2", state);
   byId("empty").hidden = state.history.length > 0;
   byId("events").textContent = state.events.length === 0 ? "None so far."
     : `${count(state.n_events)} so far; the last at row ${state.events.slice(-8).map(count).join(", ")}.`;
@@ -187,7 +188,7 @@ function figures(list, pairs) {
 
 // --- keys of a fleet ----------------------------------------------------------------------------
 
-const keyText = (key) => (typeof key === "string" ? key : JSON.stringify(key));
+const keyText = (json) => (json.startsWith('"') ? JSON.parse(json) : json);
 
 function keys() { // soon, but not too often
   clearTimeout(keysTimer);
@@ -217,9 +218,9 @@ function keyTable(lines) {
   const focused = document.activeElement.dataset.key; // which must not be lost with its line
   byId("keys").tBodies[0].replaceChildren(...lines.map((line) => {
     const made = document.createElement("tr"), button = document.createElement("button");
-    button.textContent = keyText(line.key);
-    button.dataset.key = JSON.stringify(line.key);
-    button.addEventListener("click", () => look(line.key));
+    button.textContent = keyText(line.text);
+    button.dataset.key = line.text;
+    button.addEventListener("click", () => look(line.text));
     made.insertCell().append(button);
     for (const text of [count(line.n_seen), figure(line.drift_score), figure(line.step_size), count(line.n_support)]) {
       made.insertCell().textContent = text;
@@ -233,20 +234,25 @@ function keyTable(lines) {
 
 async function oneKey(path) {
   const wanted = watched;
-  const answer = await ask(`${path}key=${encodeURIComponent(JSON.stringify(wanted))}`, connection.signal)
+  const answer = await ask(`${path}key=${encodeURIComponent(wanted)}`, connection.signal)
     .catch((error) => { if (error.status === 404) return null; throw error; });
   const state = answer === null ? null : await answer.json();
   if (wanted !== watched) return;
   const title = state === null ? `There is no model of the key ${keyText(wanted)}.` : `The model of ${keyText(wanted)}`;
   if (byId("key-title").textContent !== title) byId("key-title").textContent = title;
   byId("key-figures").hidden = state === null;
-  if (state !== null) {
-    figures(byId("key-figures"), [
-      ["Rows learned", count(state.n_seen)], ["Drift score", figure(state.drift_score)],
-      ["Step size", figure(state.step_size)], ["Margin", figure(state.margin)],
-      ["Support vectors", count(state.n_support)],
-    ]);
+  if (state === null) {
+    byId("key-charts").replaceChildren();
+    return;
   }
+  const [word, shown] = ERRORS[state.task];
+  figures(byId("key-figures"), [
+    ["Rows learned", count(state.n_seen)], ["Since you look", count(state.n_learned)],
+    [`${word} since then`, shown(state.error)], ["Drift score", figure(state.drift_score)],
+    ["Step size", figure(state.step_size)], ["Margin", figure(state.margin)],
+    ["Support vectors", count(state.n_support)],
+  ]);
+  charts(byId("key-charts"), "h3", state);
 }
 
 function look(key) {
@@ -255,13 +261,22 @@ function look(key) {
   keys();
 }
 
+function lookAway() {
+  watched = null;
+  keysAsked = 0;
+  byId("key-title").textContent = "";
+  byId("key-figures").hidden = true;
+  byId("key-charts").replaceChildren();
+}
+
 // what is typed is a key as JSON (7, ["attic", 2]), or else a text
 function typedKey(text) {
+  if (/^-?\d+$/.test(text)) return text;
   try {
     const key = JSON.parse(text);
-    if (Number.isInteger(key) || typeof key === "string" || Array.isArray(key)) return key;
+    if (typeof key === "string" || Array.isArray(key)) return text;
   } catch { /* a text */ }
-  return text;
+  return JSON.stringify(text);
 }
 
 function badRows(rows) {
@@ -279,7 +294,9 @@ function badRows(rows) {
 
 // --- charts -------------------------------------------------------------------------------------
 
-function charts(state) {
+const drawn = new Map(); // what is shown in a place, and the width for which it was drawn
+
+function charts(place, heading, state) {
   const [word, shown] = ERRORS[state.task], points = state.history;
   const series = (name, label) => ({ label, values: points.map((point) => point[name]) });
   const members = Object.keys(state.weights || {});
@@ -294,11 +311,10 @@ function charts(state) {
       label: name, values: points.map((point) => (point.weights || {})[name]) })) },
   ].filter((chart) => points.length && chart.lines.some((line) => line.values.some(Number.isFinite)));
   const rows = points.map((point) => point.row);
-  const place = byId("charts");
-  drawnWidth = place.clientWidth;
+  drawn.set(place, { heading, state, width: place.clientWidth });
   while (place.children.length > wanted.length) place.lastChild.remove();
   while (place.children.length < wanted.length) place.append(document.createElement("figure"));
-  wanted.forEach((chart, i) => draw(place.children[i], chart, rows, state.events)); // as wide as they are now
+  wanted.forEach((chart, i) => draw(place.children[i], heading, chart, rows, state.events)); // as wide as they are now
 }
 
 function element(name, attributes, ...children) {
@@ -317,7 +333,7 @@ function ticks(low, high, most) {
   return found;
 }
 
-function draw(place, { title, format, zero, lines }, rows, changes) {
+function draw(place, level, { title, format, zero, lines }, rows, changes) {
   const width = Math.max(place.clientWidth - 28, 240); // without the padding
   const values = lines.flatMap((line) => line.values.filter(Number.isFinite));
   let low = Math.min(...values), high = Math.max(...values);
@@ -326,18 +342,18 @@ function draw(place, { title, format, zero, lines }, rows, changes) {
   const first = 0, last = rows[rows.length - 1];
   const x = (row) => LEFT + (width - LEFT - RIGHT) * (row - first) / Math.max(last - first, 1);
   const y = (value) => TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / (high - low));
-  const drawn = [];
+  const shapes = [];
   for (const tick of ticks(low, high, 4)) {
-    drawn.push(element("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(tick), y2: y(tick) }));
-    drawn.push(element("text", { x: LEFT - 6, y: y(tick) + 4, "text-anchor": "end" }, format(tick)));
+    shapes.push(element("line", { class: "grid", x1: LEFT, x2: width - RIGHT, y1: y(tick), y2: y(tick) }));
+    shapes.push(element("text", { x: LEFT - 6, y: y(tick) + 4, "text-anchor": "end" }, format(tick)));
   }
   for (const tick of ticks(first, last, 4)) {
     const anchor = tick === 0 ? "start" : x(tick) > width - 40 ? "end" : "middle";
     const label = tick === 0 ? "row 0" : count(Math.round(tick));
-    drawn.push(element("text", { x: x(tick), y: HEIGHT - 8, "text-anchor": anchor }, label));
+    shapes.push(element("text", { x: x(tick), y: HEIGHT - 8, "text-anchor": anchor }, label));
   }
   for (const row of changes) {
-    drawn.push(element("line", { class: "event", x1: x(row), x2: x(row), y1: TOP, y2: HEIGHT - BOTTOM }));
+    shapes.push(element("line", { class: "event", x1: x(row), x2: x(row), y1: TOP, y2: HEIGHT - BOTTOM }));
   }
   lines.forEach((line, i) => {
     let path = "", pen = "M";
@@ -346,7 +362,7 @@ function draw(place, { title, format, zero, lines }, rows, changes) {
       path += `${pen}${x(rows[k]).toFixed(1)} ${y(value).toFixed(1)}`;
       pen = "L";
     });
-    drawn.push(element("path", { class: `line c${i % 5} d${i % 4}`, d: path }));
+    shapes.push(element("path", { class: `line c${i % 5} d${i % 4}`, d: path }));
   });
   const said = lines.map((line) => {
     const known = line.values.filter(Number.isFinite);
@@ -355,9 +371,9 @@ function draw(place, { title, format, zero, lines }, rows, changes) {
   const picture = element("svg", {
     viewBox: `0 0 ${width} ${HEIGHT}`, role: "img",
     "aria-label": `${title} over ${count(last)} rows. Now: ${said}. Changes of the stream: ${changes.length}.`,
-  }, ...drawn);
+  }, ...shapes);
   const caption = document.createElement("figcaption");
-  const heading = document.createElement("h2");
+  const heading = document.createElement(level);
   heading.textContent = title;
   caption.append(heading);
   if (lines.length > 1) {
@@ -372,16 +388,22 @@ function draw(place, { title, format, zero, lines }, rows, changes) {
   place.replaceChildren(caption, picture);
 }
 
-new ResizeObserver(() => { if (latest && byId("charts").clientWidth !== drawnWidth) charts(latest); }).observe(byId("charts"));
-byId("model").addEventListener("change", (event) => {
-  chosen = event.target.value;
-  watched = null;
-  keysAsked = 0;
-  byId("key-title").textContent = "";
-  byId("key-figures").hidden = true;
+const resized = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const { heading, state, width } = drawn.get(target) || {};
+    if (state && target.children.length && target.clientWidth !== width) charts(target, heading, state);
+  }
+});
+for (const id of ["charts", "key-charts"]) resized.observe(byId(id));
+
+function choose(name) {
+  chosen = name;
+  lookAway();
   history.replaceState(null, "", `#${encodeURIComponent(chosen)}`);
   connection.abort("another model");
-});
+}
+byId("model").addEventListener("change", (event) => choose(event.target.value));
+window.addEventListener("hashchange", () => { if (named() !== chosen) choose(named()); });
 byId("keys-sort").addEventListener("change", () => { keysAsked = 0; keys(); });
 byId("keys-form").addEventListener("submit", (event) => {
   event.preventDefault();
