@@ -4,6 +4,7 @@ import json
 import re
 import socket
 import threading
+import time
 
 import httpx
 import msgspec
@@ -458,6 +459,23 @@ def test_a_full_queue_is_429_and_the_client_comes_back(tmp_path, interpreted):
             assert client.learn(X[:10], Y[:10]).accepted == 10
             with pytest.raises(ServiceError, match="2 classes, which is the limit"):
                 client.learn(X[:1], [7])
+
+
+def test_there_is_a_limit_to_open_pages(tmp_path, interpreted):
+    limits = Limits(viewers=1)
+    service = Service([ServedModel("m", new_model(), tmp_path, limits=limits)], limits)
+    with running(service) as url, httpx.Client(base_url=url) as http:
+        with http.stream("GET", "/v1/models/m/events") as page:
+            lines = page.iter_lines()  # which would be closed if it were dropped
+            assert next(lines) == "event: state"
+            answer = http.get("/v1/models/m/events")
+            check_problem(answer, 503, "close one")
+            assert answer.headers["retry-after"] == "30"
+        end = time.monotonic() + 30
+        while service.n_viewers and time.monotonic() < end:
+            time.sleep(0.01)
+        with http.stream("GET", "/v1/models/m/events") as page:
+            assert page.status_code == 200
 
 
 def test_a_model_that_has_failed_is_not_ready(tmp_path, interpreted):

@@ -180,6 +180,8 @@ def test_the_page_fits_a_phone_and_asks_for_the_token(browser, tmp_path, interpr
     with running(service) as url:
         browser.get(url)
         until(browser, lambda: text(browser, "token-form"))
+        assert not text(browser, "main")  # of which nothing is known
+        assert not text(browser, "choice")
         assert browser.switch_to.active_element.get_attribute("id") == "token"
         browser.switch_to.active_element.send_keys("another-token-of-mine", Keys.ENTER)
         until(browser, lambda: "not the token" in text(browser, "connection"))

@@ -114,6 +114,7 @@ async function listModels(signal) {
     select.replaceChildren(...names.map((name) => new Option(name, name)));
   }
   select.value = chosen;
+  byId("choice").hidden = false;
 }
 
 function tell(state, text) {
@@ -142,6 +143,7 @@ const ERRORS = {
 function show(state) {
   const [word, shown] = ERRORS[state.task];
   document.title = `${state.name} – kernelstream`;
+  byId("main").hidden = false; // before it is drawn, which depends on its width
   const parts = [state.class, state.n_features == null ? null : `${count(state.n_features)} features`,
     state.n_classes == null ? null : `${count(state.n_classes)} classes`];
   byId("about").textContent = parts.filter(Boolean).join(" · ");
