@@ -1,6 +1,5 @@
 """The service as a process: killed, soaked, and asked anything that its document allows."""
 
-import json
 import os
 import signal
 import socket
@@ -20,6 +19,7 @@ from kernelstream import client as client_module
 from kernelstream.cli import serve as serve_module
 from kernelstream.cli.app import app
 from kernelstream.client import Client
+from kernelstream.serve import Limits
 
 FEATURES = 3
 RANDOM = np.random.default_rng(0)
@@ -43,16 +43,15 @@ def free_port():
 # A process that has imported and compiled everything, and becomes the service by forking: to start
 # from nothing takes seconds, of which a test of fifty kills has none.
 PARENT = """
-import functools, json, os, sys
+import os, sys
 import kernelstream.serve.server
-import kernelstream.serve.service as service
+import kernelstream.serve.service
 from kernelstream import load
 from kernelstream import client as client_module
 from kernelstream.cli import serve as serve_module
 from kernelstream.cli.app import app
 from kernelstream.serve.estimator import ServedEstimator
 
-service.Limits = functools.partial(service.Limits, **json.loads(sys.argv.pop()))
 ServedEstimator(load(sys.argv[1])).warm_up()
 for _ in sys.stdin:
     child = os.fork()
@@ -72,11 +71,11 @@ for _ in sys.stdin:
 class Process:
     """``kernelstream serve`` on a port that stays the same when it is started again."""
 
-    def __init__(self, folder, *options, limits):
+    def __init__(self, folder, *options):
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         arguments = [str(folder / "model.ks"), "--checkpoint", str(folder / "kept"),
-                     "--port", str(self.port), *options, json.dumps(limits)]  # fmt: skip
+                     "--port", str(self.port), *options]  # fmt: skip
         self._parent = subprocess.Popen(
             [sys.executable, "-c", PARENT, *arguments], text=True, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
@@ -111,9 +110,9 @@ def start(tmp_path):
     """Serve a small model in a process of its own."""
     made = []
 
-    def start_process(*options, limits=None):
+    def start_process(*options):
         new_file(tmp_path)
-        made.append(Process(tmp_path, *options, limits=limits or {}))
+        made.append(Process(tmp_path, *options))
         return made[-1]
 
     yield start_process
@@ -234,6 +233,8 @@ def test_the_command_line_says_what_is_missing(tmp_path):
         return done.stderr
 
     assert "or --demo" in said()
+    for text in ("rows", "rows=", "rows=0", "rows=x", "rows=-1", "row=1", "=1", "rows=²"):
+        assert "such as rows=100000" in said("--demo", "--limit", text)
     assert "leave --checkpoint out" in said("--demo", "--checkpoint", str(tmp_path))
     assert "--checkpoint is missing" in said("model.ks")
     assert "no such file" in said(str(tmp_path / "none.ks"), "--checkpoint", str(tmp_path))
@@ -258,3 +259,13 @@ def test_sigterm_ends_it_while_it_starts(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, ["serve", str(tmp_path / "model.ks"), "--checkpoint", "kept"])
     assert done.exit_code == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_limits_are_given_on_the_command_line(tmp_path, monkeypatch):
+    new_file(tmp_path)
+    found = []
+    monkeypatch.setattr(serve_module, "_serve", lambda *given: found.append(given[-1]["limits"]))
+    command = ["serve", str(tmp_path / "model.ks"), "--checkpoint", "kept"]
+    done = CliRunner().invoke(app, [*command, "--limit", "rows=3", "--limit", "classes=2"])
+    assert done.exit_code == 0
+    assert found == [Limits(rows=3, classes=2)]

@@ -38,6 +38,13 @@ def register(app: typer.Typer, errors_as_messages: object) -> None:
         sync: Annotated[
             str, typer.Option(help="batch or request: what is written to the disk together.")
         ] = "batch",
+        limit: Annotated[
+            list[str] | None,
+            typer.Option(
+                help="How much the service takes on, such as rows=100000; may be given several "
+                "times. Names and defaults: kernelstream.serve.Limits."
+            ),
+        ] = None,
         demo: Annotated[
             bool, typer.Option("--demo", help="Serve two models on a generated stream.")
         ] = False,
@@ -53,11 +60,13 @@ def register(app: typer.Typer, errors_as_messages: object) -> None:
 
             token = None if token_file is None else read_token(token_file)
             check_host(host, token)
+            options = {"token": token, "limits": _limits(limit or [])}
             if demo:
-                _serve_demo(host, port, token)
+                _serve_demo(host, port, options)
             else:
                 assert models is not None
-                _serve(models, checkpoint, host, port, token, checkpoint_rows, sync)
+                options |= {"checkpoint_rows": checkpoint_rows, "sync": sync}
+                _serve(models, checkpoint, host, port, options)
 
 
 def feed_service(
@@ -106,6 +115,22 @@ def _check(models: Path | None, checkpoint: Path | None, demo: bool) -> None:
         raise ValueError(f"{models}: there is no such file or folder.")
 
 
+def _limits(given: list[str]) -> Any:
+    """The limits of a service, of which some are given as name=number."""
+    from kernelstream.serve.limits import Limits
+
+    found = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if name not in Limits._fields or not (value.isascii() and value.isdigit() and int(value)):
+            raise ValueError(
+                f"--limit {text}: give a name and a number from 1 on, such as rows=100000; names "
+                f"are {', '.join(Limits._fields)}."
+            )
+        found[name] = int(value)
+    return Limits(**found)
+
+
 @contextmanager
 def _stopping_while_it_starts() -> Iterator[None]:
     """Let SIGTERM end a service that still loads and compiles; later the server sees to it.
@@ -124,28 +149,25 @@ def _stopping_while_it_starts() -> Iterator[None]:
 
 
 def _serve(
-    models: Path, checkpoint: Path | None, host: str, port: int, token: str | None,
-    checkpoint_rows: int, sync: str,
+    models: Path, checkpoint: Path | None, host: str, port: int, options: dict[str, Any]
 ) -> None:  # fmt: skip
     from kernelstream.serve.server import Server
     from kernelstream.serve.service import Service
 
     logging.captureWarnings(True)
-    service = Service.from_files(
-        models, checkpoint, token=token, checkpoint_rows=checkpoint_rows, sync=sync
-    )
+    service = Service.from_files(models, checkpoint, **options)
     try:
         Server(service, host, port, announce=True).run()
     finally:
         service.close()
 
 
-def _serve_demo(host: str, port: int, token: str | None) -> None:
+def _serve_demo(host: str, port: int, options: dict[str, Any]) -> None:
     from kernelstream.serve.demo import Demo
     from kernelstream.serve.server import Server
 
     with tempfile.TemporaryDirectory(prefix="kernelstream-demo-") as folder:
-        demo = Demo(folder, token=token)
+        demo = Demo(folder, **options)
         try:
             print("The first start compiles for a minute, before rows appear.", file=sys.stderr)
             Server(demo.service, host, port, announce=True).run()

@@ -130,7 +130,7 @@ class RowReader:
             raise Problem(
                 422, "too-many-features", "The number of features is out of range",
                 f"The rows have {width:,} features, of 1 to {self._limits.features:,} that this "
-                "service takes: send fewer columns, or raise the limit.",
+                "service takes: send fewer columns, or start it with --limit features=...",
                 limit=self._limits.features,
             )  # fmt: skip
 

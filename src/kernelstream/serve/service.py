@@ -72,8 +72,8 @@ class Service:
             raise FileError(f"{path} is a folder without a model: put files *.ks into it.")
         if len(files) > limits.models:
             raise ValueError(
-                f"{path} has {len(files):,} models, and the limit is {limits.models:,}: raise "
-                "limits.models, or serve fewer."
+                f"{path} has {len(files):,} models, and the limit is {limits.models:,}: raise it "
+                f"(--limit models={len(files)}), or serve fewer."
             )
         models: list[ServedModel] = []
         try:
