@@ -41,10 +41,13 @@ class Predicted(NamedTuple):
     predictions : list
     ids : list of str or None
         Under which the rows wait for targets.
+    scores : list or None
+        A number for each row, or one for each class, if they were asked for.
     """
 
     predictions: list[Any]
     ids: list[str] | None = None
+    scores: list[Any] | None = None
 
 
 class Learned(NamedTuple):
@@ -123,7 +126,8 @@ class Client:
         self._http.close()
 
     def predict(
-        self, X: Any, ids: Any = None, wait: bool = False, *, keys: Any = None
+        self, X: Any, ids: Any = None, wait: bool = False, *, keys: Any = None,
+        scores: bool = False,
     ) -> Predicted:  # fmt: skip
         """Predict rows.
 
@@ -133,16 +137,23 @@ class Client:
         ids : sequence, default=None
             Under which the rows wait for targets (`labels`).
         wait : bool, default=False
-            Whether rows wait for targets under ids that the service makes.
+            Whether rows wait for targets under new ids, where `ids` gives none.
         keys : sequence of str, int or tuples of these, default=None
             Of a fleet: the key of every row.
+        scores : bool, default=False
+            Whether the scores are told, too.
         """
+        rows = _plain(X)
+        ids = _new_ids(len(rows)) if ids is None and wait else ids
         said = [
-            self._post(f"predict?wait={'true' if wait else 'false'}", body)
-            for body in self._bodies(X, None, ids, keys)
+            self._post(f"predict?scores={'true' if scores else 'false'}", body)
+            for body in self._bodies(rows, None, ids, keys)
         ]
-        found = [row_id for answer in said for row_id in answer.get("ids", [])]
-        return Predicted([p for answer in said for p in answer["predictions"]], found or None)
+
+        def all_of(name: str) -> list[Any]:
+            return [entry for answer in said for entry in answer.get(name, [])]
+
+        return Predicted(all_of("predictions"), all_of("ids") or None, all_of("scores") or None)
 
     def learn(
         self, X: Any, y: Any = None, ids: Any = None, on_bad_row: str = "raise", *,
@@ -182,7 +193,7 @@ class Client:
 
     def _learn(self, action: str, X: Any, y: Any, ids: Any, keys: Any) -> Learned:
         rows = _plain(X)
-        ids = [uuid.uuid4().hex for _ in rows] if ids is None else ids
+        ids = _new_ids(len(rows)) if ids is None else ids
         return _total(
             _told(self._post(action, body), place * self.rows_per_request)
             for place, body in enumerate(self._bodies(rows, y, ids, keys))
@@ -227,6 +238,10 @@ class Client:
                 wait = max(wait, min(float(asked), _LONGEST_WAIT)) if asked.isdigit() else wait
             time.sleep(wait)
         raise AssertionError("the loop returns or raises")
+
+
+def _new_ids(n: int) -> list[str]:
+    return [uuid.uuid4().hex for _ in range(n)]
 
 
 def _told(answer: dict[str, Any], first: int = 0) -> Learned:

@@ -15,7 +15,7 @@ _ROWS: dict[str, list[Any]] = {"rows": [[0.1, 2.5, -1.0], [1.5, 0.2, 0.3]]}
 _LEARN: dict[str, list[Any]] = {**_ROWS, "targets": ["yes", "no"], "ids": ["order-17", "order-18"]}
 _SUMMARY: dict[str, Any] = {
     "name": "model", "class": "KernelClassifier", "task": "classification", "n_seen": 1000,
-    "n_keys": None, "error": 0.08, "recent_error": 0.05, "rows_per_second": 120.0, "failure": None,
+    "error": 0.08, "recent_error": 0.05, "rows_per_second": 120.0, "failure": None,
 }  # fmt: skip
 _STATE: dict[str, Any] = {
     **_SUMMARY, "n_features": 3, "n_classes": 2, "classes": ["no", "yes"], "columns": None,
@@ -110,7 +110,7 @@ def _paths(rows: Any, labels: Any) -> dict[str, Any]:
             202, "How many rows were accepted.", {**_COUNTS, "unknown": _strings()},
             {"accepted": 1, "repeated": 0, "unknown": []}, [],
         ),
-        models: _get("All models", "application/json", {"models": [_SUMMARY]}),
+        models: _get("All models", "application/json", {"models": [{**_SUMMARY, "n_keys": None}]}),
         model: _get(
             "The state of a model", "application/json", _STATE,
             [_NAME, _flag("history", "With the numbers that the page draws.")],
