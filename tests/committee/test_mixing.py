@@ -15,7 +15,7 @@ def softmax(z):
 class NewtonReference:
     """The formulas of `NewtonStacking`, as they are written."""
 
-    def __init__(self, n, decay, ridge=2.0, total=3.0):
+    def __init__(self, n, decay, ridge=4.0, total=1.0):
         self.w = np.full(n, total / n)
         self.M, self.decay, self.ridge = ridge * np.eye(n), decay, ridge
 
@@ -41,7 +41,7 @@ def test_newton_stacking(n_classes):
         y = random.choice([-1.0, 1.0], 80)
     weight = random.choice([0.0, 1.0, 2.0], 80)
     halves = [NewtonReference(4, decay) for decay in (0.99, 0.9999)]
-    top = NewtonReference(2, 0.999, total=1.0)
+    top = NewtonReference(2, 0.999)
     expected = []
     for i in range(80):
         S = np.array([centred(s) for s in scores[:, i]])

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import kernelstream as ks
-from kernelstream.budgets import Independent, LeastLoss, OldestOut, SmallestOut, Unbounded
+from kernelstream.budgets import Independent, LeastLoss, Merge, OldestOut, SmallestOut, Unbounded
 from kernelstream.kernels import RBF, Bias, Laplacian, Linear, Matern, Scaled, Sum
+from kernelstream.learner.renewal import _gradients
 from kernelstream.scalings import Renewed
 from kernelstream.updates import Dual
 
@@ -263,10 +264,43 @@ def test_first_order_norms_are_those_of_the_new_points(budget):
     assert np.count_nonzero(nearest > 1e-6) <= 20  # feature 2 was constant at first
 
 
-def test_first_order_blocks_do_not_matter():
+KEEPING = [Merge(40), LeastLoss(40), Independent(0.01, 40)]
+
+
+@pytest.mark.parametrize("budget", KEEPING)
+def test_budgets_take_the_kernel_values_of_the_new_points(budget):
+    X, y = labelled(255)
+    model = first_order("pa", budget=budget).partial_fit(X, y, classes=[0, 1])
+    machine, n = model.machine_, model.machine_.n_points
+    assert n == 40
+    K, kept = machine.kernel(machine.store.stored(n)), machine.state.budget
+    np.testing.assert_allclose(kept.gram[:n, :n], K, atol=1e-12)
+    if hasattr(kept, "inverse"):
+        np.testing.assert_allclose(kept.inverse[:n, :n] @ K, np.eye(n), atol=1e-6)
+
+
+def test_the_metric_sees_every_label_by_itself():
+    """Also where a point keeps coefficients for the few of many labels that its row touched."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(126, 3))
+    model = first_order("svmd", budget=SmallestOut(400))
+    model.partial_fit(X, random.integers(0, 120, 126), classes=np.arange(120))
+    machine = model.machine_
+    rows = machine.store.stored(machine.n_points)
+    assert machine.state.expansion.coef.shape[0] < 120  # lines are not labels
+    expected = machine.kernel.gradients(rows, rows, model.dual_coef_[::2])
+    found = machine.state.expansion.scale[0] * _gradients(machine, rows)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("budget", [OldestOut(60), *KEEPING])
+def test_first_order_blocks_do_not_matter(budget):
+    def new():
+        return first_order("svmd" if isinstance(budget, OldestOut) else "pa", budget=budget)
+
     X, y = labelled(300, 1)
-    whole = first_order().partial_fit(X, y, classes=[0, 1])
-    pieces, rows, start = first_order(), first_order(), 0
+    whole = new().partial_fit(X, y, classes=[0, 1])
+    pieces, rows, start = new(), new(), 0
     for stop in (1, 2, 5, 64, 127, 128, 200, 300):
         pieces.partial_fit(X[start:stop], y[start:stop], classes=[0, 1])
         start = stop
@@ -278,9 +312,10 @@ def test_first_order_blocks_do_not_matter():
         np.testing.assert_allclose(model.decision_function(X), said, rtol=1e-9, atol=1e-9)
 
 
-def test_first_order_undo_and_files(tmp_path):
+@pytest.mark.parametrize("budget", [OldestOut(60), *KEEPING])
+def test_first_order_undo_and_files(tmp_path, budget):
     X, y = labelled(260, 2)
-    model = first_order().partial_fit(X[:150], y[:150], classes=[0, 1])
+    model = first_order(budget=budget).partial_fit(X[:150], y[:150], classes=[0, 1])
     before, bad = model.to_bytes(), X[150:].copy()
     bad[109] = 1e300  # after the renewal at row 256
     with pytest.raises(ks.BadRow, match="row 109"):
@@ -304,9 +339,8 @@ def test_first_order_finds_what_matters():
 
 def test_what_it_does_not_go_with():
     X, y = stream(20)
-    for params in ({"budget": LeastLoss(9)}, {"budget": OldestOut(9, max_age=5)}):
-        with pytest.raises(ValueError, match="kernel values between points"):
-            ks.KernelRegressor(scaling="renewed", **params).partial_fit(X, y)
+    with pytest.raises(ValueError, match="what was dropped"):
+        ks.KernelRegressor(scaling="renewed", budget=OldestOut(9, max_age=5)).partial_fit(X, y)
     with pytest.raises(ValueError, match="that keep points"):
         ks.KernelRegressor("linear", scaling="renewed").partial_fit(X, y)
     with pytest.raises(ValueError, match="fleet"):

@@ -83,7 +83,6 @@ class Budget(Part):
     keeps_all = False  # every row with a coefficient stays a point
     is_dictionary = False  # rows join by what they add, and the others are combinations of them
     projects = False  # what goes is projected on what stays, or merged: old coefficients change
-    keeps_kernel_values = False  # of points with each other or themselves
     expires = False  # points go without another's coming
     is_folded = False  # no points: rows are added to a weight for each explicit feature
     worth = 1.0  # how many times as much as the cheapest point a new one must be worth
@@ -117,6 +116,10 @@ class Budget(Part):
 
     def adopt(self, state: Any, expansion: Any, gram: np.ndarray) -> None:
         """Remember points that did not come row by row; `gram` has the kernel values of theirs."""
+        self.take_gram(state, gram)
+
+    def take_gram(self, state: Any, gram: np.ndarray) -> None:
+        """Remember other kernel values of the same points with each other."""
 
     def n_kept(self, state: Any, expansion: Any) -> Any:
         """How many points there are, of one model or of many."""

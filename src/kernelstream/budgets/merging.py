@@ -226,7 +226,6 @@ class Merge(Budget):
     """
 
     projects = True
-    keeps_kernel_values = True
 
     def __init__(self, size: int = 256):
         self.size = size
@@ -261,7 +260,7 @@ class Merge(Budget):
             products=Field(memory, 0.0, later=True),
         )
 
-    def adopt(self, state: Mergers, expansion: Any, gram: np.ndarray) -> None:
+    def take_gram(self, state: Mergers, gram: np.ndarray) -> None:
         state.gram[: len(gram), : len(gram)] = gram
 
     def to_rule(self) -> MergeRule:

@@ -164,10 +164,6 @@ class OldestOut(Dropping):
     def expires(self) -> bool:  # type: ignore[override]
         return self.max_age is not None or self.max_error is not None
 
-    @property
-    def keeps_kernel_values(self) -> bool:  # type: ignore[override]
-        return self.expires
-
     def state(self) -> Any:
         if not self.expires:
             return super().state()

@@ -41,7 +41,6 @@ class ProjectingBudget(Budget):
     """A budget that projects what goes on what stays."""
 
     projects = True
-    keeps_kernel_values = True
 
     def state(self) -> Projection:
         square, column = ("points", "points"), ("points_and_one",)
@@ -54,7 +53,7 @@ class ProjectingBudget(Budget):
             replaced=Field((), 0, int),
         )
 
-    def adopt(self, state: Projection, expansion: Any, gram: np.ndarray) -> None:
+    def take_gram(self, state: Projection, gram: np.ndarray) -> None:
         n = len(gram)
         state.gram[:n, :n] = gram
         invert(state, n, self.to_rule().ridge)

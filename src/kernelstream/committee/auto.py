@@ -23,6 +23,8 @@ _SQUARES = 4.0  # scores of least squares on labels are small: what they are mul
 # Two views of a row: compressed z-scores, and the same brought to length one.
 _COMPRESSED, _UNIT = Running(unit_length=False), Running()
 _RENEWED, _RENEWED_TARGET = Renewed(metric=True), Renewed()
+# Rate 0.05 and start 0.1 for features of size one, which those of the nodes of 32 trees are not.
+_NODES = AdaGrad(0.283, start=0.0031)
 
 
 class AutoClassifier(CommitteeClassifier):
@@ -94,13 +96,11 @@ class AutoClassifier(CommitteeClassifier):
             budget=Independent(0.003, 224, worth=3.0), scaling=_RENEWED,
         )  # fmt: skip
         wide, narrow = (
-            make("pa", "classifier", kernel=RBF(gamma), budget=Merge(size), scaling=_UNIT)
-            for gamma, size in ((2.0, 512), (8.0, 128))
-        )
-        # rate 0.05 and start 0.1 for features of size one, which those of 32 trees are not
-        forest = make(
-            "adagrad", "classifier", kernel=Forest(32), step_size=AdaGrad(0.283, start=0.0031)
-        )
+            make("pa", "classifier", kernel=RBF(width / n_features), budget=Merge(size),
+                 scaling=_RENEWED)
+            for width, size in ((2.0, 768), (8.0, 128))
+        )  # fmt: skip
+        forest = make("adagrad", "classifier", kernel=Forest(32), step_size=_NODES)
         return [
             *members,
             Member("second-order", second_order, _SQUARES),
@@ -113,9 +113,9 @@ class AutoClassifier(CommitteeClassifier):
 # Of the machines of `AutoRegressor`: gamma times the number of features, the regularization, the
 # size of the dictionary, and what is left of a row one row later.
 _MACHINES = {
-    "wide": (1.0, 0.1, 256, 1.0),
-    "narrow": (2.0, 0.03, 96, 1.0),
-    "forgets": (1.0, 0.1, 128, 0.999),
+    "wide": (0.5, 0.3, 96, 1.0),
+    "narrow": (1.0, 0.1, 256, 1.0),
+    "forgets": (1.0, 0.1, 64, 0.999),
 }
 # Its members for sparse rows: linear, and scaled without being centred.
 _SPARSE = (("adagrad", _COMPRESSED), ("smd-linear", _UNIT), ("linear-pa", _UNIT))
@@ -126,10 +126,10 @@ class AutoRegressor(CommitteeRegressor):
 
     Raw features and targets in, of any scale. Two machines of the second order, each fitted to all
     rows so far over a dictionary of points, differ in the width of their kernel; a third one
-    forgets, two linear ones follow changes fast, and one says no more than the mean. The weight of
-    each is learned from the stream (`RidgeStacking`). For sparse rows there are three linear
-    machines of the first order; features are then scaled, but not centred. Tables of pandas and
-    polars come as they are (docs/tables.md).
+    forgets, trees find steps, two linear machines follow changes fast, and one says no more than
+    the mean. The weight of each is learned from the stream (`RidgeStacking`). For sparse rows there
+    are three linear machines of the first order; features are then scaled, but not centred. Tables
+    of pandas and polars come as they are (docs/tables.md).
 
     Parameters
     ----------
@@ -180,7 +180,13 @@ class AutoRegressor(CommitteeRegressor):
         ]
         linear = make("smd-linear", "regressor", scaling=_UNIT, target_scaling="running")
         mean = make("linear-pa", "regressor", C=_NO_STEP, scaling=_UNIT, target_scaling="running")
-        members += [Member("smd-linear", linear), Member("mean", mean)]
+        forest = make(
+            "adagrad", "regressor", kernel=Forest(32, n_candidates=16), step_size=_NODES,
+            target_scaling="running",
+        )  # fmt: skip
+        members += [
+            Member("forest", forest), Member("smd-linear", linear), Member("mean", mean),
+        ]  # fmt: skip
         if n_features <= _MOST_FOR_SQUARES:
             squares = make(
                 "rls", "regressor", update=RLS(0.99), regularization=1.0, scaling=_COMPRESSED,

@@ -259,9 +259,9 @@ class NewtonStacking(Mixing):
         How fast the two mixers forget.
     top_decay : float, default=0.999
         How fast the mixer of the two forgets.
-    ridge : float, default=2.0
+    ridge : float, default=4.0
         The curvature before any row has been seen.
-    start : float, default=3.0
+    start : float, default=1.0
         The sum of the weights before any row has been seen.
     limit : float, default=20.0
         The largest centred score.
@@ -270,15 +270,15 @@ class NewtonStacking(Mixing):
     --------
     >>> import kernelstream as ks
     >>> ks.committee.NewtonStacking(ridge=1.0)
-    NewtonStacking(decays=(0.99, 0.9999), limit=20.0, ridge=1.0, start=3.0, top_decay=0.999)
+    NewtonStacking(decays=(0.99, 0.9999), limit=20.0, ridge=1.0, start=1.0, top_decay=0.999)
     """
 
     task = "classification"
     gives_probabilities = True
 
     def __init__(
-        self, decays: Any = (0.99, 0.9999), top_decay: float = 0.999, ridge: float = 2.0,
-        start: float = 3.0, limit: float = 20.0,
+        self, decays: Any = (0.99, 0.9999), top_decay: float = 0.999, ridge: float = 4.0,
+        start: float = 1.0, limit: float = 20.0,
     ):  # fmt: skip
         self.decays = decays
         self.top_decay = top_decay

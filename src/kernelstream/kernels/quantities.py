@@ -136,8 +136,7 @@ class _InnerProduct:
         return P @ X.T
 
     def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
-        slopes = slope(P @ X.T)
-        return np.stack([(own[:, None] * slopes).T @ P for own in coef])
+        return _weighted_sums(slope(P @ X.T), coef, P)
 
 
 # Where steepness |x|^2 is larger, |p|^2 + |x|^2 - 2 <p, x> would lose the digits that matter: rows
@@ -175,8 +174,7 @@ class _SquaredDistance:
 
     def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
         slopes = slope(cdist(P, X, "sqeuclidean"))
-        pulls = [own[:, None] * slopes for own in coef]  # of every point on every row
-        return np.stack([2.0 * (pull.sum(axis=0)[:, None] * X - pull.T @ P) for pull in pulls])
+        return 2.0 * ((coef @ slopes)[:, :, None] * X - _weighted_sums(slopes, coef, P))
 
 
 class _L1Distance:
@@ -211,6 +209,14 @@ class _L1Distance:
 
     def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
         raise TypeError("the L1 distance has no gradient where two rows share a value.")
+
+
+def _weighted_sums(slopes: np.ndarray, coef: np.ndarray, P: np.ndarray) -> np.ndarray:
+    """``sum_i coef_ki slopes_ij P_i`` of all outputs k and rows j, as one matrix product."""
+    n_outputs, n_features = len(coef), P.shape[1]
+    weighted = (coef.T[:, :, None] * P[:, None, :]).reshape(len(P), n_outputs * n_features)
+    sums = (slopes.T @ weighted).reshape(slopes.shape[1], n_outputs, n_features)
+    return sums.transpose(1, 0, 2)
 
 
 def _sum_of_differences(P: Any, X: Any, function: Any) -> Any:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["metric_of", "renew", "renew_after", "rows_until_due", "rows_until_renewal"]
 
 _ROWS_FOR_METRIC = 128  # from then on, f tells which directions matter
+# At how many points, and of how many outputs: more would take longer and tell the same.
+_MOST_POINTS, _MOST_OUTPUTS = 320, 64
 _NUGGET = 1e-6  # on the diagonal of K, since points that were independent may not be so any more
 
 
@@ -95,6 +97,7 @@ def _renew_rows(machine: "Machine") -> None:
         second_order.change_kernel(machine, gram)
     else:
         _renew_norms(machine, gram)
+        machine.parts.budget.take_gram(machine.state.budget, gram)
 
 
 def _renew_norms(machine: "Machine", gram: np.ndarray) -> None:
@@ -118,9 +121,16 @@ def _renew_norms(machine: "Machine", gram: np.ndarray) -> None:
 
 
 def _gradients(machine: "Machine", rows: np.ndarray) -> np.ndarray:
-    """The gradients of f at the points, by features as kernels see them."""
-    coef = machine.state.expansion.coef[:, 0, : machine.n_points]
-    return machine.kernel.gradients(rows, rows, coef)
+    """The gradients of f at the points, by features as kernels see them: some of many."""
+    expansion, n = machine.state.expansion, len(rows)
+    lines = expansion.coef[:, 0, :n]
+    coef = expansion.outputs.scores_of(lines, np.eye(n), machine.n_outputs).T
+    return machine.kernel.gradients(rows, _some(rows, _MOST_POINTS), _some(coef, _MOST_OUTPUTS))
+
+
+def _some(lines: np.ndarray, most: int) -> np.ndarray:
+    """At most so many lines, evenly chosen."""
+    return lines[:: max(1, -(-len(lines) // most))]
 
 
 def metric_of(machine: "Machine") -> np.ndarray:

@@ -216,11 +216,10 @@ class Renewed(Scaling):
                 f"not with update={choice.update!r} and budget={choice.budget!r}: use "
                 "scaling='running'."
             )
-        if choice.budget.keeps_kernel_values:
+        if choice.budget.expires:
             raise ValueError(
-                f"scaling={self!r} changes the kernel values between points, which "
-                f"budget={choice.budget!r} keeps: use OldestOut, SmallestOut or Unbounded, or "
-                "scaling='running'."
+                f"scaling={self!r} changes the kernel, by which budget={choice.budget!r} measures "
+                "what was dropped: leave max_age and max_error out, or use scaling='running'."
             )
 
     @property
