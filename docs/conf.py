@@ -26,6 +26,7 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "command_line",
+    "http_api",
     "project_pages",
     "shown_members",
 ]

@@ -53,7 +53,7 @@ def demo(
         Path, typer.Option(help="Folder for the plot; it is created if it does not exist.")
     ] = Path("kernelstream-demo"),
 ) -> None:
-    """Compare SVMD with NORMA on a drifting stream of digits: a table and a plot."""
+    """Compare AutoClassifier, SVMD and NORMA on a drifting stream of digits: a table and a plot."""
     from kernelstream.cli.demo import run
     from kernelstream.cli.outputs import check_folder
 

@@ -415,8 +415,8 @@ class KernelClassifier(Classifying, KernelEstimator):
     degree, coef0 : int and float, default=3 and 0.0
         Of the polynomial kernel given by name.
     loss : {"hinge", "log_loss", "perceptron"}, default="hinge"
-        With one output a class, the multiclass form of each; with `label_structure` the structured
-        one (25).
+        With one output per class it is the multiclass form of each, with `label_structure` the
+        structured one (25).
     label_structure : Taxonomy, LabelGraph or LabelMatrix, default=None
         How alike the labels are and how far apart (`kernelstream.label_kernels`). Its labels are
         the classes.
@@ -515,7 +515,7 @@ class KernelClassifier(Classifying, KernelEstimator):
     Notes
     -----
     With exactly two classes declared (by `fit` or by ``classes=``) there is a single output, and y
-    is coded -1 and +1; otherwise there is one output a class, and a class that turns up late
+    is coded -1 and +1; otherwise there is one output per class, and a class that turns up late
     exists from its own row on.
 
     References
