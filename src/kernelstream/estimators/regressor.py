@@ -154,6 +154,9 @@ class Regressing(RegressorMixin, Saveable):
 class KernelRegressor(Regressing, KernelEstimator):
     """An online kernel regressor that sets its own step size.
 
+    It takes the steps of `KernelClassifier`, ``f <- (1 - eta c) f - eta xi k(x, .)`` (28), where xi
+    is the derivative of its loss: ``xi = f(x) - y`` with squared errors.
+
     Parameters
     ----------
     kernel, gamma, degree, coef0
