@@ -54,6 +54,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # a page that would load scripts from elsewhere
     "min_reported_time": 20,
     "download_all_examples": False,
     "abort_on_example_error": False,

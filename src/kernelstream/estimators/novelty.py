@@ -188,7 +188,7 @@ class NoveltyDetector(Detecting, KernelEstimator):
     predictor : {"last", "averaged"}, default="last"
         What predicts: the model as it is now, or the average of all models so far, as in
         `KernelClassifier`; the threshold is then the average of theirs.
-    scaling : {"running"}, scaling part or None, default=None
+    scaling : {"running", "renewed"}, scaling part or None, default=None
         What kernels see of a row, as in `KernelClassifier`.
     device : str, `Device` or None, default=None
         Where points live and kernel values are made, as in `KernelClassifier`.

@@ -175,7 +175,7 @@ class KernelRegressor(Regressing, KernelEstimator):
     predictor : {"last", "averaged"}, default="last"
         What predicts: the model as it is now, or the average of all models so far, as in
         `KernelClassifier`.
-    scaling : {"running"}, scaling part or None, default=None
+    scaling : {"running", "renewed"}, scaling part or None, default=None
         What kernels see of a row, as in `KernelClassifier`.
     target_scaling : {"running"}, scaling part or None, default=None
         The units in which the model learns y. "running", recommended unless y is about as large as
