@@ -30,7 +30,11 @@ NOT_RUN = {
     "docs/scale.md": "needs Spark; tests/spark/test_page.py runs it",
 }
 # Commands of a page that are run, after the blocks above them; others are parsed.
-RUN = ("kernelstream run machine.csv",)
+RUN = (
+    "kernelstream run machine.csv",
+    "kernelstream run train.txt --format libsvm --algorithm lasvm",
+    "kernelstream predict model.ks test.txt",
+)
 # Pages with few rows, where plain Python takes less time than the compiler.
 FEW_ROWS = {"CONTRIBUTING.md", "docs/tables.md"}
 
