@@ -131,8 +131,8 @@ def measure():
     for height, width in SIZES:
         applied, learned = frames_a_second((height, width))
         print(f"| {width} x {height} | {applied:.0f} | {learned:.0f} |", flush=True)
-    print(f"\n| {N_MODELS:,} models, {N_FEATURES} features, budget {BUDGET} | rows per second, fleet "
-          "| Python loop | ratio |\n|---|---|---|---|")  # fmt: skip
+    print(f"\n| {N_MODELS:,} models, {N_FEATURES} features, budget {BUDGET} "
+          "| rows per second, fleet | Python loop | ratio |\n|---|---|---|---|")  # fmt: skip
     for name, (preset, budget) in LEARNERS.items():
         fast, filled = fleet_rows_a_second(preset, budget)
         slow = loop_rows_a_second(preset, budget)

@@ -336,7 +336,8 @@ def video(
         done = subtract(source, out, gif, key, subtractor)
         typer.echo(
             f"{done['frames']:,} frames of {done['width']} x {done['height']}, "
-            f"{done['frames per second']:.0f} per second, {done['foreground']:.1%} foreground: {out}",
+            f"{done['frames per second']:.0f} per second, "
+            f"{done['foreground']:.1%} foreground: {out}",
             err=True,
         )
 
