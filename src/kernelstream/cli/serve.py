@@ -146,7 +146,7 @@ def _serve_demo(host: str, port: int, token: str | None) -> None:
         demo = Demo(folder, token=token)
         try:
             _say(host, port, list(demo.service.models))
-            print("The first start compiles for a minute, before rows appear.", file=sys.stderr)
+            print("The first start compiles for some seconds before rows appear.", file=sys.stderr)
             Server(demo.service, host, port).run()
         finally:
             demo.close()
