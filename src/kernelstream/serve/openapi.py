@@ -88,6 +88,7 @@ _PROBLEMS = {
     429: "Too many rows wait to be learned: see Retry-After.",
     503: "The model does not learn now, or too many pages are open.",
 }
+_MODEL = "/v1/models/{name}"
 _NAME = {
     "name": "name", "in": "path", "required": True, "schema": {"type": "string"},
     "description": "The stem of the model's file.", "example": "model",
@@ -109,7 +110,7 @@ def document(limits: Limits) -> dict[str, Any]:
             "description": "Models that learn while they are asked. Limits: "
             + ", ".join(f"{k} {v:,}" for k, v in limits._asdict().items()) + ".",
         },
-        "paths": _paths(rows, labels),
+        "paths": {**_learning(rows, labels), **_about()},
         "components": {
             "schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}
         },
@@ -117,15 +118,14 @@ def document(limits: Limits) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _paths(rows: Any, labels: Any) -> dict[str, Any]:
-    """Every endpoint; `rows` and `labels` are the schemas of bodies."""
+def _learning(rows: Any, labels: Any) -> dict[str, Any]:
+    """Endpoints that predict and learn; `rows` and `labels` are the schemas of bodies."""
     many = {
         kind: {"schema": rows if kind == "application/json" else {"type": "string"}}
         for kind in FORMATS
     }
-    model, models = "/v1/models/{name}", "/v1/models"
     return {
-        f"{model}/predict": _post(
+        f"{_MODEL}/predict": _post(
             "Predict rows", f"Rows with ids, or with `wait=true`, wait for their targets. {_KEYS}",
             _with_example(many, _ROWS), 200, "Predictions, in the order of the rows.",
             {"predictions": _PREDICTIONS,
@@ -135,21 +135,21 @@ def _paths(rows: Any, labels: Any) -> dict[str, Any]:
             [_flag("wait", "Whether the rows wait for targets."),
              _flag("scores", "Whether the answer has scores, too.")],
         ),
-        f"{model}/learn": _post(
+        f"{_MODEL}/learn": _post(
             "Learn rows",
             f"The answer comes when the rows are on the disk; they are learned soon after. {_KEYS}",
             _with_example(many, _LEARN), 202, "How many rows were accepted.",
             {**_COUNTS, "skipped": _SKIPPED}, {"accepted": 2, "repeated": 0, "skipped": []},
             [_choice("on_bad_row", ["raise", "skip"], "What becomes of rows that are bad.")],
         ),
-        f"{model}/step": _post(
+        f"{_MODEL}/step": _post(
             "Predict rows, then learn them",
             f"Every row is predicted before it is learned; the answer comes afterwards. {_KEYS}",
             _with_example(many, _LEARN), 200, "Predictions, in the order of the rows.",
             {"predictions": _PREDICTIONS, **_COUNTS, "skipped": _SKIPPED},
             {"predictions": ["yes", "yes"], "accepted": 2, "repeated": 0, "skipped": []}, [],
         ),
-        f"{model}/labels": _post(
+        f"{_MODEL}/labels": _post(
             "Learn rows whose targets come later",
             "Rows are found by the ids that `predict` was given or returned.",
             {"application/json": {"schema": labels,
@@ -158,18 +158,24 @@ def _paths(rows: Any, labels: Any) -> dict[str, Any]:
             {**_COUNTS, "unknown": _strings("Ids under which no row waits.")},
             {"accepted": 1, "repeated": 0, "unknown": []}, [],
         ),
-        models: _get(
+    }  # fmt: skip
+
+
+def _about() -> dict[str, Any]:
+    """Endpoints that show something."""
+    return {
+        "/v1/models": _get(
             "List all models", "application/json",
             {"models": [{"name": "model", "class": "AutoClassifier", "n_seen": 1000}]}, [],
             _SHORT_STATE,
         ),
-        model: _get(
+        _MODEL: _get(
             "Show the state of a model", "application/json",
             {"name": "model", "class": "AutoClassifier", "n_learned": 1000, "error": 0.08},
             [_NAME, _flag("history", "Whether the answer has the numbers that the page draws.")],
             _STATE,
         ),
-        f"{model}/keys": _get(
+        f"{_MODEL}/keys": _get(
             "Show keys of a fleet: those that learned last or drift most, or one",
             "application/json", {"keys": [{"key": "hall", "n_seen": 50, "drift_score": 0.1}]},
             [_NAME, _query("limit", "integer", 100, "How many keys at most, up to 1,000."),
@@ -177,7 +183,7 @@ def _paths(rows: Any, labels: Any) -> dict[str, Any]:
              _query("key", "string", '"hall"', "One key, as JSON: the state of its model.")],
             _KEYS_FOUND,
         ),
-        f"{model}/events": _get(
+        f"{_MODEL}/events": _get(
             "Send the state whenever it changes, as server-sent events", "text/event-stream",
             "event: state\ndata: {}\n\n", [_NAME],
         ),
