@@ -1,11 +1,11 @@
-"""Fleets: frames a second of video, and rows a second of many models beside a Python loop.
+"""Fleets: frames per second of video, and rows per second of many models beside a Python loop.
 
     python benchmarks/fleet.py              the tables
     python benchmarks/fleet.py PLOT.png     the picture of docs/video.md, from office and OpenCV
 
 A frame is a noisy picture with a box that moves, so that some pixels are foreground; frames are
 timed when the buffers are full. The loop over single estimators does the same work (a score, then
-a step), for 2,000 models, since it is slow; its rows a second do not depend on their number.
+a step), for 2,000 models, since it is slow; its rows per second do not depend on their number.
 Medians of several repetitions.
 """
 
@@ -124,13 +124,15 @@ def keyed_ratios(preset="svmd", n_before=40, n_timed=9):
 
 
 def measure():
-    print("| picture, gray, 20 colours a pixel | frames a second, `apply` | `Fleet.learn` alone |")
+    print(
+        "| grey pictures, 20 colours per pixel | frames per second, `apply` | `Fleet.learn` alone |"
+    )
     print("|---|---|---|")
     for height, width in SIZES:
         applied, learned = frames_a_second((height, width))
         print(f"| {width} x {height} | {applied:.0f} | {learned:.0f} |", flush=True)
-    print(f"\n| {N_MODELS:,} models, {N_FEATURES} features, budget {BUDGET} | rows a second, fleet "
-          "| Python loop | ratio |\n|---|---|---|---|")  # fmt: skip
+    print(f"\n| {N_MODELS:,} models, {N_FEATURES} features, budget {BUDGET} "
+          "| rows per second, fleet | Python loop | ratio |\n|---|---|---|---|")  # fmt: skip
     for name, (preset, budget) in LEARNERS.items():
         fast, filled = fleet_rows_a_second(preset, budget)
         slow = loop_rows_a_second(preset, budget)

@@ -26,6 +26,7 @@ extensions = [
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "command_line",
+    "http_api",
     "project_pages",
     "shown_members",
 ]
@@ -53,6 +54,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
     "show_memory": False,
+    "write_computation_times": False,  # a page that would load scripts from elsewhere
     "min_reported_time": 20,
     "download_all_examples": False,
     "abort_on_example_error": False,

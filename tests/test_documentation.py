@@ -143,13 +143,22 @@ def links(path):
     return [link for link in found if not link.startswith(("http://", "https://", "mailto:"))]
 
 
+# Pages that the build makes, and what it makes them of.
+DOCS = ROOT / "docs"
+MADE_OF = {
+    DOCS / "examples/index.rst": DOCS / "gallery/GALLERY_HEADER.rst",
+    DOCS / "reference/command_line.md": DOCS / "_ext/command_line.py",
+    DOCS / "reference/http_api.md": DOCS / "_ext/http_api.py",
+    **{DOCS / f"examples/{path.stem}.rst": path for path in DOCS.glob("gallery/plot_*.py")},
+}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 def test_internal_links_lead_somewhere(page):
     for link in links(page):
         name, _, anchor = link.partition("#")
         target = (page.parent / name).resolve() if name else page
-        if name == "examples/index.rst":  # made of docs/gallery by the build
-            target = ROOT / "docs/gallery/GALLERY_HEADER.rst"
+        target = target if target.exists() else MADE_OF.get(target, target)
         assert target.exists(), f"{page.name} links to {link}, which is not there."
         assert not anchor or anchor in anchors(target), f"{page.name}: no heading for {link}."
 

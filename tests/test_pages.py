@@ -18,7 +18,10 @@ from .conftest import interpret
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob(".github/*/*.md")])
-MADE_BY_THE_BUILD = ("docs/project/", "docs/examples/", "docs/reference/command_line.md")
+MADE_BY_THE_BUILD = (
+    "docs/project/", "docs/examples/", "docs/reference/command_line.md",
+    "docs/reference/http_api.md",
+)  # fmt: skip
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```[ ]*$", flags=re.MULTILINE | re.DOTALL)
 
 # What is not run, and why. Its syntax is checked all the same.
@@ -27,7 +30,11 @@ NOT_RUN = {
     "docs/scale.md": "needs Spark; tests/spark/test_page.py runs it",
 }
 # Commands of a page that are run, after the blocks above them; others are parsed.
-RUN = ("kernelstream run machine.csv",)
+RUN = (
+    "kernelstream run machine.csv",
+    "kernelstream run train.txt --format libsvm --algorithm lasvm",
+    "kernelstream predict model.ks test.txt",
+)
 # Pages with few rows, where plain Python takes less time than the compiler.
 FEW_ROWS = {"CONTRIBUTING.md", "docs/tables.md"}
 

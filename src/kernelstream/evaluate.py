@@ -80,8 +80,8 @@ def prequential(
 
     Parameters
     ----------
-    model : KernelClassifier, KernelRegressor or NoveltyDetector
-        A new model, or one that goes on from where it is. It is changed.
+    model : KernelClassifier, KernelRegressor, NoveltyDetector or committee
+        A new model, or one that has learned before and continues. It is changed.
     X : array-like of shape (n_samples, n_features)
     y : array-like of shape (n_samples,), default=None
         Left out for novelty. The classes in y are declared to a new classifier first.

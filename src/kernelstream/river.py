@@ -11,9 +11,11 @@ Accuracy: 84.77%
 
 A feature that a row does not have counts as zero; a new one is zero in all that came before. So
 put a scaler in front. A feature that is not a number is an error: encode it first. One that is NaN
-or None is an error too, but not for the Auto estimators, which fill in the mean so far. These also
-take texts and dates as they are, if the first row has one: rows are then those of a table, whose
-columns are known from the first row on (docs/tables.md).
+or None is an error too.
+
+The Auto estimators differ. Their first row must have every feature. They fill in NaN and None by
+the mean so far. They also take texts and dates as they are, if the first row has one: rows are then
+those of a table, whose columns are known from the first row on (docs/tables.md).
 
 A row that cannot be learned (a feature or a target that is no number, a label that is None or NaN)
 is an error, or, with ``on_bad_row="skip"``, is left out and counted in `n_skipped_`. Either way the
@@ -502,7 +504,8 @@ class AutoClassifier(KernelClassifier):
     """Classification with nothing to tune, for River.
 
     A committee of machines, mixed online. Parameters are those of `kernelstream.AutoClassifier`. No
-    scaler is needed in front. Features may come later; they count as zero in all rows before.
+    scaler is needed in front. The first row must have every feature: one that comes later is an
+    error.
 
     Examples
     --------

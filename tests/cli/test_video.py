@@ -25,7 +25,7 @@ def test_masks_and_a_gif_from_frames(tmp_path):
     result = call(tmp_path / "in.npz", "--out", tmp_path / "m.npz", "--gif", tmp_path / "m.gif")
     assert result.exit_code == 0, result.output
     assert "30 frames of 32 x 16" in result.output
-    assert "a second" in result.output
+    assert "per second" in result.output
     masks = np.load(tmp_path / "m.npz")["masks"]
     assert masks.shape == (30, 16, 32)
     assert set(np.unique(masks)) == {0, 255}

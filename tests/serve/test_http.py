@@ -242,6 +242,14 @@ def check_same_form(said, example):
         assert len(kinds - {type(None)}) <= 1
 
 
+def test_the_document_describes_every_field_of_the_state(http, service):
+    paths = http.get("/openapi.json").json()["paths"]
+    answer = paths["/v1/models/{name}"]["get"]["responses"]["200"]
+    described = set(answer["content"]["application/json"]["schema"]["properties"])
+    for name in service.models:
+        assert set(http.get(f"/v1/models/{name}?history=true").json()) <= described
+
+
 def test_answers_have_security_headers_and_no_cors(http):
     for path in ("/", "/page.js", "/v1/models", "/nothing"):
         answer = http.get(path, headers={"origin": "https://elsewhere.example"})

@@ -203,10 +203,14 @@ class MergeRule(NamedTuple):
 class Merge(Budget):
     """Make one point of two, where the kernel is RBF.
 
-    The point with the smallest coefficients, the new one included, becomes one with the point for
-    which that costs least. The new point lies between the two, where one kernel function best
-    replaces theirs. It keeps more of f than a choice among the points that came can, for O(size)
-    work at every row that becomes a point.
+    The point i with the smallest coefficients, the new one included, and the point j for which
+    that costs least become one point z on the line through the two. z and its coefficient are
+    those for which one kernel function best replaces theirs:
+
+        ``min over z of ||alpha_i k(x_i, .) + alpha_j k(x_j, .) - alpha k(z, .)||``
+
+    with ``alpha = alpha_i k(x_i, z) + alpha_j k(x_j, z)``. It keeps more of f than a choice among
+    the points that came can, for O(size) work at every row that becomes a point.
 
     Parameters
     ----------

@@ -66,6 +66,8 @@ class FadingSmallestRule(NamedTuple):
 class SmallestOut(Dropping):
     """Drop the point with the smallest coefficients (SILK); the new point competes for its place.
 
+    The point j with the least ``|alpha_j|^2`` goes, where alpha_j has a coefficient per output.
+
     Parameters
     ----------
     size : int, default=128

@@ -53,7 +53,7 @@ def demo(
         Path, typer.Option(help="Folder for the plot; it is created if it does not exist.")
     ] = Path("kernelstream-demo"),
 ) -> None:
-    """Compare SVMD with NORMA on a drifting stream of digits: a table and a plot."""
+    """Compare AutoClassifier, SVMD and NORMA on a drifting stream of digits: a table and a plot."""
     from kernelstream.cli.demo import run
     from kernelstream.cli.outputs import check_folder
 
@@ -336,7 +336,8 @@ def video(
         done = subtract(source, out, gif, key, subtractor)
         typer.echo(
             f"{done['frames']:,} frames of {done['width']} x {done['height']}, "
-            f"{done['frames a second']:.0f} a second, {done['foreground']:.1%} foreground: {out}",
+            f"{done['frames per second']:.0f} per second, "
+            f"{done['foreground']:.1%} foreground: {out}",
             err=True,
         )
 

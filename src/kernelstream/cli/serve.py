@@ -169,7 +169,7 @@ def _serve_demo(host: str, port: int, options: dict[str, Any]) -> None:
     with tempfile.TemporaryDirectory(prefix="kernelstream-demo-") as folder:
         demo = Demo(folder, **options)
         try:
-            print("The first start compiles for a minute, before rows appear.", file=sys.stderr)
+            print("The first start compiles for some seconds before rows appear.", file=sys.stderr)
             Server(demo.service, host, port, announce=True).run()
         finally:
             demo.close()

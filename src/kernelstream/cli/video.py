@@ -45,7 +45,7 @@ def subtract(
     n = len(packed)
     foreground = sum(int(np.unpackbits(bits)[: shape[0] * shape[1]].sum()) for bits in packed)
     return {
-        "frames": n, "height": shape[0], "width": shape[1], "frames a second": n / seconds,
+        "frames": n, "height": shape[0], "width": shape[1], "frames per second": n / seconds,
         "foreground": foreground / (n * shape[0] * shape[1]),
     }  # fmt: skip
 

@@ -30,10 +30,10 @@ _NODES = AdaGrad(0.283, start=0.0031)
 class AutoClassifier(CommitteeClassifier):
     """A classifier for streams with nothing to tune.
 
-    Raw features in, of any scale: each member scales them by what came before. Tables of pandas and
-    polars come as they are, with categories, dates and missing values (docs/tables.md). The members
-    are linear models of the first and the second order and kernel machines, and the weight of each
-    is learned from the stream (`NewtonStacking`), fast and slowly at the same time.
+    It takes raw features of any scale: each member scales them by the rows before. It takes tables
+    of pandas and polars as they are, with categories, dates and missing values (docs/tables.md).
+    The members are linear models of the first and the second order and kernel machines, and the
+    weight of each is learned from the stream (`NewtonStacking`), fast and slowly at the same time.
 
     Parameters
     ----------
@@ -124,12 +124,12 @@ _SPARSE = (("adagrad", _COMPRESSED), ("smd-linear", _UNIT), ("linear-pa", _UNIT)
 class AutoRegressor(CommitteeRegressor):
     """A regressor for streams with nothing to tune.
 
-    Raw features and targets in, of any scale. Two machines of the second order, each fitted to all
-    rows so far over a dictionary of points, differ in the width of their kernel; a third one
-    forgets, trees find steps, two linear machines follow changes fast, and one says no more than
-    the mean. The weight of each is learned from the stream (`RidgeStacking`). For sparse rows there
-    are three linear machines of the first order; features are then scaled, but not centred. Tables
-    of pandas and polars come as they are (docs/tables.md).
+    It takes raw features and targets of any scale, and tables of pandas and polars as they are
+    (docs/tables.md). Two machines of the second order, each fitted to all rows so far over a
+    dictionary of points, differ in the width of their kernel; a third one forgets, trees find
+    steps, two linear machines follow changes fast, and one always predicts the mean. The weight of
+    each is learned from the stream (`RidgeStacking`). For sparse rows there are three linear
+    machines of the first order; features are then scaled, but not centred.
 
     Parameters
     ----------

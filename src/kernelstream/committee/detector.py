@@ -20,13 +20,13 @@ __all__ = ["AutoDetector"]
 class AutoDetector(Detecting):
     """Novelty detection with nothing to tune: is this row like what came before?
 
-    Raw features in, of any scale. Five members look at each row before it is learned: the z-score,
-    Mahalanobis' distance, the density around the row compared with that around its neighbours
-    (twice: as the features are scaled, and after they have been made uncorrelated), and random
-    projections. Each is standardised by its own past, and the two that find the row most
+    It takes raw features of any scale. Five members look at each row before it is learned: the
+    z-score, Mahalanobis' distance, the density around the row compared with that around its
+    neighbours (twice: as the features are scaled, and after they have been made uncorrelated), and
+    random projections. Each is standardized by its own past, and the two that find the row most
     unlike the others count (docs/untuned.md).
 
-    Correlations are kept for up to 64 features. Beyond, features are taken to be uncorrelated.
+    Correlations are kept for up to 64 features. With more, features are taken to be uncorrelated.
     Sparse rows may have any number of features: long ones are scaled without being centred, and
     the members see 64 random sums of their entries, at the cost of the entries that are not zero.
 

@@ -631,7 +631,10 @@ def _mix_novelty(state, n_highest, nu, rate, scores, weight, learns, trust, lowe
 class HighestMean(Mixing):
     """The members' scores, standardized by their own running statistics; the mean of the highest.
 
-    The highest are those that say most clearly that a row is new.
+    The highest are those that say most clearly that a row is new. Low scores mean new, so that with
+    ``z_e = (s_e - mean_e) / sd_e`` the mixed score is the mean of the `n_highest` lowest z_e. The
+    threshold t moves until a share nu of the mixed scores is below it:
+    ``t <- t + step (nu - [score < t])``.
 
     Parameters
     ----------

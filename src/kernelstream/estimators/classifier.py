@@ -409,20 +409,21 @@ class KernelClassifier(Classifying, KernelEstimator):
         "rbf", "poly", "linear", "laplacian", a part of `kernelstream.kernels`, or any function
         ``k(X, Z) -> block``.
     gamma : float, "auto" or "scale", default="auto"
-        Width of a kernel given by name. "auto" is 1 / n_features. Where `scaling` gives rows unit
-        length it is a number for RBF: 4, or 1 in regression and novelty detection. "scale" is
-        1 / (n_features * X.var()); it needs the data and works in `fit` only, without `scaling`.
+        The width of a kernel that is given by name. "auto" is 1 / n_features. If `scaling` gives
+        rows unit length, "auto" is a fixed number for RBF: 4 in classification, 1 in regression and
+        novelty detection. "scale" is 1 / (n_features * X.var()); it needs the data and works in
+        `fit` only, without `scaling`.
     degree, coef0 : int and float, default=3 and 0.0
-        Of the polynomial kernel given by name.
+        The parameters of the polynomial kernel, if it is given by name.
     loss : {"hinge", "log_loss", "perceptron"}, default="hinge"
-        With one output a class, the multiclass form of each; with `label_structure` the structured
-        one (25).
+        With one output per class it is the multiclass form of each, with `label_structure` the
+        structured one (25).
     label_structure : Taxonomy, LabelGraph or LabelMatrix, default=None
-        How alike the labels are and how far apart (`kernelstream.label_kernels`). Its labels are
-        the classes.
+        How alike the labels are and how far apart (`kernelstream.label_kernels`). The labels of
+        the structure are the classes.
     margin : float or margin part, default=1.0
-        How far the true label's score should be ahead; with a label structure, times the distance.
-        The perceptron's is 0 unless another is given.
+        By how much the score of the true label should exceed the others. With a label structure it
+        is multiplied by the distance. The perceptron has 0 unless another margin is given.
     nu : float in (0, 1), default=None
         Short for ``margin=Nu(nu)``: move the margin until a share nu of the rows violates it.
     step_size : {"smd", "sqrt_decay", "constant"}, float or step size part, default="smd"
@@ -431,9 +432,9 @@ class KernelClassifier(Classifying, KernelEstimator):
         How a gradient becomes coefficients: by a gradient step, or by the exact minimum of the
         loss near the present model, which no step size can overshoot.
     budget : "auto", int, budget part or None, default="auto"
-        How many support vectors are kept; the oldest goes first. None: all. "auto": 512, but none
-        for a kernel with explicit features, such as "linear" and `RandomFourier`, whose model is a
-        weight for each feature (`kernelstream.budgets.Folded`).
+        How many support vectors are kept; the oldest goes first. None keeps all. "auto" keeps 512,
+        but none for a kernel with explicit features, such as "linear" and `RandomFourier`, whose
+        model is a weight for each feature (`kernelstream.budgets.Folded`).
     C : float, default=1.0
         Weight of the loss.
     regularization : float, default=None
@@ -446,45 +447,47 @@ class KernelClassifier(Classifying, KernelEstimator):
         None: `fit` takes the rows in the order given, as a stream. Otherwise it shuffles them in
         every pass. `partial_fit` never shuffles.
     predictor : {"last", "averaged", "voted"}, default="last"
-        What predicts: the model as it is now; the average of all models so far, each as it was
-        after a row (the end of section 3.2 of the ILK paper); or their vote, each counting as often
-        as it stood (Freund and Schapire, 1999). Learning is the same. The average goes with every
-        explicit or implicit update, costs a number per coefficient and takes no longer; what a
-        point brought to it leaves with the point where the budget drops it, so let nothing be
-        dropped (``budget=None``) or what goes be handed on (`LeastLoss`, `Merge`). A vote needs
-        updates that change no old coefficient, as the perceptron's: ``regularization=0``.
-    scaling : {"running"}, scaling part or None, default=None
-        What kernels see of a row. "running", recommended unless rows are scaled already: features
-        by the mean and the standard deviation of the rows learned before (`scalings.Running`).
-        None: the row as it is.
+        What predicts. "last" is the model as it is now. "averaged" is the mean of all models so
+        far, each as it was after a row (the end of section 3.2 of the ILK paper). "voted" is their
+        vote, in which each model counts for as many rows as it lasted (Freund and Schapire, 1999).
+        Learning is the same. The average works with every explicit or implicit update, needs one
+        more number per coefficient and takes no longer. If the budget drops a point, its part of
+        the average is lost; so keep all points (``budget=None``), or use a budget that hands them
+        on (`LeastLoss`, `Merge`). A vote needs updates that change no old coefficient, such as
+        those of the perceptron with ``regularization=0``.
+    scaling : {"running", "renewed"}, scaling part or None, default=None
+        What kernels see of a row. "running" is recommended unless rows are scaled already. It
+        scales features by the mean and the standard deviation of the rows learned before
+        (`scalings.Running`). "renewed" renews these numbers at rows 2, 4, 8, ... and scales the
+        points again (`scalings.Renewed`). None leaves the row as it is.
     device : str, `Device` or None, default=None
-        Where points live and kernel values are made: "cuda", say, with PyTorch or CuPy
+        Where points live and kernel values are computed, such as "cuda" with PyTorch or CuPy
         (docs/gpu.md). Rows are then learned in float32; ``Device("cuda", dtype="float64")`` asks
         for float64. X may be an array on that device. It pays from about 1,000 points on. A file
-        does not say where its model was: `load` takes a device. None: on the host.
+        does not record the device of its model: `load` takes a device. None is the host.
     class_weight : dict, "balanced" or None, default=None
-        How much the rows of each class count, times their own weight. A dict has the weight of
-        each label, 1 where it says nothing. "balanced": a row counts n / (k n_c), where n is the
-        number (or weight) of the rows so far with this one, n_c that of its class, and k the number
-        of classes so far; so it does not matter how the stream is cut into blocks. `fit`, which
+        How much the rows of each class count, times their own weight. A dict has the weights of
+        labels; other labels have the weight 1. With "balanced" a row counts n / (k n_c), where n is
+        the number (or weight) of the rows up to this one, n_c that of its class, and k the number
+        of classes so far. So it does not matter how the stream is cut into blocks. `fit`, which
         knows all rows, takes n, n_c and k of all of them, as scikit-learn does.
     missing : {"error", "mean", "indicator"}, default="error"
-        What to do with NaN in a row (or None, in a table). "error": such a row cannot be learned.
-        "mean": the mean that this column had in the rows before. "indicator": the same, and rows
-        have a second feature for every column, which is 1 where the first is missing.
+        What to do with NaN in a row (or None, in a table). With "error" such a row cannot be
+        learned. "mean" takes the mean that this column had in the rows before. "indicator" does the
+        same, and rows have a second feature for every column, which is 1 if the first is missing.
     waiting_rows : int, default=10_000
         How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned (NaN, infinity, a wrong width, numbers that
-        would overflow, a target that is none). "raise": an error, and the whole block is as if it
-        had not come. "skip": that row is left out and counted, and the others give the model that
-        they alone would give. A function is told of each such row, as a `BadRow` with `row` (its
-        position in the block) and `reason`, after the others were learned.
+        would overflow, a missing target). "raise" raises an error, and nothing of the block is
+        learned. "skip" leaves that row out and counts it, and the model is the one that the other
+        rows alone would give. A function is called with each such row, as a `BadRow` with `row`
+        (its position in the block) and `reason`, after the others were learned.
 
     Attributes
     ----------
     classes_ : ndarray
-        The labels, declared ones sorted, then in the order in which they came.
+        The labels: first the declared ones, sorted, then the others in the order of their rows.
     n_seen_ : int
         How many rows were learned.
     step_size_, margin_ : float
@@ -493,9 +496,9 @@ class KernelClassifier(Classifying, KernelEstimator):
         At how many rows a smaller step than eta was taken (see `updates.Explicit`).
     drift_score_ : float
         How far the step size has risen above its recent past: the logarithm of eta over its
-        geometric mean of the last 50 rows or so. It does not depend on the units of anything. Near
-        zero: all is as it was. Above 0.3: the steps were too small lately. That follows a change of
-        the stream, but chance does it too: `prequential` says what is an event (docs/drift.md).
+        geometric mean of the last 50 rows or so. It does not depend on any units. Near zero nothing
+        has changed. Above 0.3 the recent steps were too small. This follows a change of the stream,
+        but may also be chance: `prequential` reports events (docs/drift.md).
     support_vectors_ : ndarray of shape (n_points, n_features)
         As kernels see them: with `scaling`, as they were scaled when they came.
     dual_coef_ : ndarray of shape (n_outputs, n_points)
@@ -515,7 +518,7 @@ class KernelClassifier(Classifying, KernelEstimator):
     Notes
     -----
     With exactly two classes declared (by `fit` or by ``classes=``) there is a single output, and y
-    is coded -1 and +1; otherwise there is one output a class, and a class that turns up late
+    is coded -1 and +1; otherwise there is one output per class, and a class that turns up late
     exists from its own row on.
 
     References

@@ -218,7 +218,7 @@ def as_block(name: Any) -> Any:
 
 
 def as_labels(y: Any) -> np.ndarray:
-    """y as one label a row, or an error that says what it is instead."""
+    """y as one label per row, or an error that says what it is instead."""
     if type(y) is not np.ndarray or y.ndim != 1:
         y = column_or_1d(as_written(y), warn=True)
     if y.dtype.kind == "f":

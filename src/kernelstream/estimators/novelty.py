@@ -169,8 +169,10 @@ class Detecting(OutlierMixin, Saveable):
 class NoveltyDetector(Detecting, KernelEstimator):
     """An online one-class support vector machine: is this row like what came before?
 
-    A row whose score f(x) falls below the margin is an alarm, and what the model learns from. The
-    nu-trick moves the margin so that a share nu of the stream raises one.
+    A row whose score f(x) falls below the margin is an alarm, and the model learns from it, by
+    steps on the loss ``max(0, margin - f(x))``: ``f <- (1 - eta c) f + eta k(x, .)`` (28). Other
+    rows only let f decay. The nu-trick moves the margin so that a share nu of the stream raises an
+    alarm.
 
     Parameters
     ----------
@@ -186,7 +188,7 @@ class NoveltyDetector(Detecting, KernelEstimator):
     predictor : {"last", "averaged"}, default="last"
         What predicts: the model as it is now, or the average of all models so far, as in
         `KernelClassifier`; the threshold is then the average of theirs.
-    scaling : {"running"}, scaling part or None, default=None
+    scaling : {"running", "renewed"}, scaling part or None, default=None
         What kernels see of a row, as in `KernelClassifier`.
     device : str, `Device` or None, default=None
         Where points live and kernel values are made, as in `KernelClassifier`.

@@ -156,6 +156,9 @@ class Regressing(RegressorMixin, Saveable):
 class KernelRegressor(Regressing, KernelEstimator):
     """An online kernel regressor that sets its own step size.
 
+    It takes the steps of `KernelClassifier`, ``f <- (1 - eta c) f - eta xi k(x, .)`` (28), where xi
+    is the derivative of its loss: ``xi = f(x) - y`` with squared errors.
+
     Parameters
     ----------
     kernel, gamma, degree, coef0
@@ -174,7 +177,7 @@ class KernelRegressor(Regressing, KernelEstimator):
     predictor : {"last", "averaged"}, default="last"
         What predicts: the model as it is now, or the average of all models so far, as in
         `KernelClassifier`.
-    scaling : {"running"}, scaling part or None, default=None
+    scaling : {"running", "renewed"}, scaling part or None, default=None
         What kernels see of a row, as in `KernelClassifier`.
     target_scaling : {"running"}, scaling part or None, default=None
         The units in which the model learns y. "running", recommended unless y is about as large as

@@ -72,6 +72,9 @@ class InterceptRule(NamedTuple):
 class Intercept:
     """The intercept of a model: `fitted` or zero. Its first step is that of f.
 
+    It takes gradient steps ``b <- b - eta_b xi`` (50), with a step size of its own that adapts as
+    that of f does (51), (52).
+
     Parameters
     ----------
     fitted : bool

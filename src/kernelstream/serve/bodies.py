@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
@@ -33,17 +33,33 @@ class Rows(msgspec.Struct, forbid_unknown_fields=True):
     """Rows, as lists in the order of the features or as objects by column name."""
 
     all_numbers: ClassVar[bool] = False
-    rows: list[list[Entry] | dict[str, Entry]]
-    targets: list[Target] | None = None
-    ids: list[Id] | None = None
-    keys: list[Key | None] | None = None
+    rows: Annotated[
+        list[list[Entry] | dict[str, Entry]],
+        msgspec.Meta(description="Each row is a list of its features, or an object by column."),
+    ]
+    targets: Annotated[
+        list[Target] | None,
+        msgspec.Meta(description="Labels or numbers, one for each row; to learn the rows."),
+    ] = None
+    ids: Annotated[
+        list[Id] | None,
+        msgspec.Meta(description="Names of the rows. No row is learned twice under one id."),
+    ] = None
+    keys: Annotated[
+        list[Key | None] | None,
+        msgspec.Meta(description="Which model of a fleet each row is for; a list is a tuple."),
+    ] = None
 
 
 class Labels(msgspec.Struct, forbid_unknown_fields=True):
     """Targets that come later than their rows, by the ids of these."""
 
-    ids: list[Id]
-    targets: list[Target]
+    ids: Annotated[
+        list[Id], msgspec.Meta(description="The ids that predict was given or returned.")
+    ]
+    targets: Annotated[
+        list[Target], msgspec.Meta(description="A label or a number for each of them.")
+    ]
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):

@@ -17,23 +17,76 @@ _SUMMARY: dict[str, Any] = {
     "name": "model", "class": "KernelClassifier", "task": "classification", "n_seen": 1000,
     "error": 0.08, "recent_error": 0.05, "rows_per_second": 120.0, "failure": None,
 }  # fmt: skip
-_STATE: dict[str, Any] = {
+_STATE_EXAMPLE: dict[str, Any] = {
     **_SUMMARY, "n_features": 3, "n_classes": 2, "classes": ["no", "yes"], "columns": None,
     "step_size": 0.1, "margin": 1.0, "n_support": 512, "drift_score": 0.02, "n_learned": 1000,
     "n_queued": 0, "n_skipped": 1, "skipped": {"its label is …": 1},
     "baselines": {"most frequent label": 0.4, "label of the row before": 0.5}, "events": [640],
 }  # fmt: skip
-_KEYS = "A fleet needs the keys of the rows, in keys."
+_KEYS = "A fleet needs the keys of the rows, in `keys`."
+
+
+def _field(kind: str, description: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "description": description, **more}
+
+
+def _strings(description: str) -> dict[str, Any]:
+    return _field("array", description, items={"type": "string"})
+
+
 _ROW_PROPERTIES = {
-    "row": {"type": "integer", "description": "Number of the row in the request, from 0."},
-    "reason": {"type": "string"},
+    "row": _field("integer", "The number of the row in the request, from 0."),
+    "reason": _field("string", "What is wrong with it."),
 }
 _COUNTS = {
-    "accepted": {"type": "integer", "description": "Rows that are on the disk."},
-    "repeated": {"type": "integer", "description": "Rows whose id had been learned before."},
+    "accepted": _field("integer", "How many rows are on the disk."),
+    "repeated": _field("integer", "How many rows had an id that had been learned before."),
 }
-_SKIPPED = {"type": "array", "items": {"type": "object", "properties": _ROW_PROPERTIES}}
-_ANY_LIST: dict[str, Any] = {"type": "array", "items": {}}
+_BAD_ROWS = {"type": "object", "properties": _ROW_PROPERTIES}
+_SKIPPED = _field("array", "The rows that were left out, with `row` and `reason`.", items=_BAD_ROWS)
+_PREDICTIONS = _field("array", "A label, a number, or 1 and -1 (an alarm), for each row.")
+_STATE = {
+    "name": _field("string", "The stem of the model's file."),
+    "class": _field("string", "The class of the model, such as `AutoClassifier`."),
+    "task": _field("string", "`classification`, `regression` or `novelty`."),
+    "models": _field("string", "What a fleet keeps for every key."),
+    "n_features": _field("integer", "Features of a row."),
+    "n_classes": _field("integer", "Classes so far, of a classifier."),
+    "classes": _field("array", "The names of the first of them."),
+    "columns": _field("array", "The names of the columns, if the model knows names."),
+    "encoded": _field("boolean", "Whether rows may have text and dates."),
+    "n_seen": _field("integer", "Rows that the model has learned, also before it was served."),
+    "n_keys": _field("integer", "Models of a fleet."),
+    "n_learned": _field("integer", "Rows that the service has learned."),
+    "n_repeated": _field("integer", "Rows that were not learned because of their id."),
+    "n_skipped": _field("integer", "Bad rows."),
+    "skipped": _field("object", "How many bad rows there were, by reason."),
+    "bad_rows": _field("array", "The latest bad rows, with `row`, `reason` and `time`."),
+    "n_queued": _field("integer", "Rows that wait to be learned."),
+    "n_without_target": _field("integer", "Rows that wait for their targets."),
+    "position": _field("integer", "Rows in the log."),
+    "checkpoint_position": _field("integer", "Rows in the last checkpoint."),
+    "error": _field("number", "The mean error, each row predicted before it was learned."),
+    "error_sum": _field("number", "The sum of these errors."),
+    "recent_error": _field("number", "The same over the last rows."),
+    "baselines": _field("object", "The mean errors of simple rules, by name."),
+    "n_events": _field("integer", "How often the stream has changed."),
+    "events": _field("array", "The rows of the latest changes."),
+    "rows_per_second": _field("number", "Rows learned per second, over the last ten seconds."),
+    "failure": _field("string", "Why learning has stopped; null while it works."),
+    "step_size": _field("number", "The current step size."),
+    "margin": _field("number", "The current margin."),
+    "offset": _field("number", "The threshold of a detector."),
+    "n_support": _field("integer", "Support vectors."),
+    "drift_score": _field("number", "How far the step size has risen above its recent values."),
+    "weights": _field("object", "How much each member of a committee counts."),
+    "history": _field("array", "The numbers that the page draws, with `history=true`."),
+}
+# Of these the list of all models has some.
+_SHORT_STATE = {"models": _field("array", "Name, class, task, counts and errors of each model.")}
+_KEYS_FOUND = {
+    "keys": _field("array", "Keys, each with what can be read of its model."),
+}
 _PROBLEMS = {
     400: "The body or the query cannot be read.",
     401: "The token is missing or wrong.",
@@ -46,6 +99,7 @@ _PROBLEMS = {
     429: "Too many rows wait to be learned: see Retry-After.",
     503: "The model does not learn now, or too many pages are open.",
 }
+_MODEL = "/v1/models/{name}"
 _NAME = {
     "name": "name", "in": "path", "required": True, "schema": {"type": "string"},
     "description": "The stem of the model's file.", "example": "model",
@@ -67,7 +121,7 @@ def document(limits: Limits) -> dict[str, Any]:
             "description": "Models that learn while they are asked. Limits: "
             + ", ".join(f"{k} {v:,}" for k, v in limits._asdict().items()) + ".",
         },
-        "paths": _paths(rows, labels),
+        "paths": {**_learning(rows, labels), **_about()},
         "components": {
             "schemas": schemas, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}
         },
@@ -75,68 +129,87 @@ def document(limits: Limits) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _paths(rows: Any, labels: Any) -> dict[str, Any]:
-    """Every endpoint; `rows` and `labels` are the schemas of bodies."""
+def _learning(rows: Any, labels: Any) -> dict[str, Any]:
+    """Endpoints that predict and learn; `rows` and `labels` are the schemas of bodies."""
     many = {
         kind: {"schema": rows if kind == "application/json" else {"type": "string"}}
         for kind in FORMATS
     }
-    model, models = "/v1/models/{name}", "/v1/models"
     return {
-        f"{model}/predict": _post(
-            "Predict rows", f"Rows with ids, or with wait=true, wait for their targets. {_KEYS}",
+        f"{_MODEL}/predict": _post(
+            "Predict rows", f"Rows with ids, or with `wait=true`, wait for their targets. {_KEYS}",
             _with_example(many, _ROWS), 200, "Predictions, in the order of the rows.",
-            {"predictions": _ANY_LIST, "scores": _ANY_LIST, "ids": _strings()},
+            {"predictions": _PREDICTIONS,
+             "scores": _field("array", "The scores, with `scores=true`."),
+             "ids": _strings("The ids under which the rows wait, if they do.")},
             {"predictions": ["yes", "no"]},
-            [_flag("wait", "Whether the rows wait for targets."), _flag("scores", "Also scores.")],
+            [_flag("wait", "Whether the rows wait for targets."),
+             _flag("scores", "Whether the answer has scores, too.")],
         ),
-        f"{model}/learn": _post(
+        f"{_MODEL}/learn": _post(
             "Learn rows",
-            f"Answered when the rows are on the disk; they are learned soon after. {_KEYS}",
+            f"The answer comes when the rows are on the disk; they are learned soon after. {_KEYS}",
             _with_example(many, _LEARN), 202, "How many rows were accepted.",
             {**_COUNTS, "skipped": _SKIPPED}, {"accepted": 2, "repeated": 0, "skipped": []},
             [_choice("on_bad_row", ["raise", "skip"], "What becomes of rows that are bad.")],
         ),
-        f"{model}/step": _post(
-            "Predict rows, then learn them", "Every row is predicted before it is learned.",
+        f"{_MODEL}/step": _post(
+            "Predict rows, then learn them",
+            f"Every row is predicted before it is learned; the answer comes afterwards. {_KEYS}",
             _with_example(many, _LEARN), 200, "Predictions, in the order of the rows.",
-            {"predictions": _ANY_LIST, **_COUNTS, "skipped": _SKIPPED},
+            {"predictions": _PREDICTIONS, **_COUNTS, "skipped": _SKIPPED},
             {"predictions": ["yes", "yes"], "accepted": 2, "repeated": 0, "skipped": []}, [],
         ),
-        f"{model}/labels": _post(
-            "Learn rows whose targets come later", "By the ids that predict was given or returned.",
+        f"{_MODEL}/labels": _post(
+            "Learn rows whose targets come later",
+            "Rows are found by the ids that `predict` was given or returned.",
             {"application/json": {"schema": labels,
                                   "example": {"ids": ["order-17"], "targets": ["no"]}}},
-            202, "How many rows were accepted.", {**_COUNTS, "unknown": _strings()},
+            202, "How many rows were accepted.",
+            {**_COUNTS, "unknown": _strings("Ids under which no row waits.")},
             {"accepted": 1, "repeated": 0, "unknown": []}, [],
         ),
-        models: _get("All models", "application/json", {"models": [{**_SUMMARY, "n_keys": None}]}),
-        model: _get(
-            "The state of a model", "application/json", _STATE,
-            [_NAME, _flag("history", "With the numbers that the page draws.")],
+    }  # fmt: skip
+
+
+def _about() -> dict[str, Any]:
+    """Endpoints that show something."""
+    return {
+        "/v1/models": _get(
+            "List all models", "application/json",
+            {"models": [{**_SUMMARY, "n_keys": None}]}, [],
+            _SHORT_STATE,
         ),
-        f"{model}/keys": _get(
-            "Keys of a fleet: those that learned last or drift most, or one", "application/json",
+        _MODEL: _get(
+            "Show the state of a model", "application/json",
+            _STATE_EXAMPLE,
+            [_NAME, _flag("history", "Whether the answer has the numbers that the page draws.")],
+            _STATE,
+        ),
+        f"{_MODEL}/keys": _get(
+            "Show keys of a fleet: those that learned last or drift most, or one",
+            "application/json",
             {"keys": [{"key": "hall", "text": '"hall"', "n_seen": 50, "drift_score": 0.1,
                        "step_size": 0.5, "margin": 1.0, "n_support": 16, "idle_rows": 0}]},
             [_NAME, _query("limit", "integer", 100, "How many keys at most, up to 1,000."),
              _choice("sort", ["latest", "drift"], "Which keys come first."),
              _query("key", "string", '"hall"', "One key, as JSON: the state of its model.")],
+            _KEYS_FOUND,
         ),
-        f"{model}/events": _get(
-            "The state whenever it changes, as server-sent events", "text/event-stream",
+        f"{_MODEL}/events": _get(
+            "Send the state whenever it changes, as server-sent events", "text/event-stream",
             'event: state\ndata: {"name": "model", "n_learned": 1000}\n\n', [_NAME],
         ),
         "/metrics": _get(
-            "Metrics for Prometheus", "text/plain",
+            "Show metrics for Prometheus", "text/plain",
             '# TYPE kernelstream_rows_learned_total counter\n'
             'kernelstream_rows_learned_total{model="model"} 1000\n',
         ),
-        "/healthz": _get("Whether the service is alive", "application/json", {"status": "alive"}),
+        "/healthz": _get("Say that the service is alive", "application/json", {"status": "alive"}),
         "/readyz": _get(
-            "Whether every model learns", "application/json", {"status": "ready", "models": 1}
+            "Say whether every model learns", "application/json", {"status": "ready", "models": 1}
         ),
-        "/openapi.json": _get("This document", "application/json", {"openapi": "3.1.0"}),
+        "/openapi.json": _get("Show this document", "application/json", {"openapi": "3.1.0"}),
     }  # fmt: skip
 
 
@@ -159,9 +232,12 @@ def _post(
 
 
 def _get(
-    summary: str, kind: str, example: Any, parameters: list[Any] | None = None
-) -> dict[str, Any]:
-    schema = {"type": "string" if isinstance(example, str) else "object"}
+    summary: str, kind: str, example: Any, parameters: list[Any] | None = None,
+    properties: dict[str, Any] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    schema: dict[str, Any] = {"type": "string" if isinstance(example, str) else "object"}
+    if properties:
+        schema["properties"] = properties
     content = {kind: {"schema": schema, "example": example}}
     return {
         "get": {
@@ -184,9 +260,12 @@ def _problem_schema() -> dict[str, Any]:
     return {
         "type": "object", "required": ["type", "title", "status", "detail"],
         "properties": {
-            "type": {"type": "string"}, "title": {"type": "string"},
-            "status": {"type": "integer"}, "detail": {"type": "string"},
-            "row": _ROW_PROPERTIES["row"], "rows": _SKIPPED,
+            "type": _field("string", "A name for problems of this kind."),
+            "title": _field("string", "The same in words."),
+            "status": _field("integer", "The status of the answer."),
+            "detail": _field("string", "What is wrong with this request, and the remedy."),
+            "row": _field("integer", "The number of the first bad row, from 0."),
+            "rows": _field("array", "The bad rows, with `row` and `reason`.", items=_BAD_ROWS),
         },
         "example": {
             "type": "urn:kernelstream:problem:bad-rows", "title": "Some rows cannot be used",
@@ -220,7 +299,3 @@ def _query(name: str, kind: str, example: Any, text: str) -> dict[str, Any]:
 
 def _flag(name: str, text: str) -> dict[str, Any]:
     return _choice(name, ["false", "true"], text)
-
-
-def _strings() -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "string"}}
