@@ -98,7 +98,7 @@ class AutoClassifier(CommitteeClassifier):
         wide, narrow = (
             make("pa", "classifier", kernel=RBF(width / n_features), budget=Merge(size),
                  scaling=_RENEWED)
-            for width, size in ((2.0, 768), (8.0, 128))
+            for width, size in ((2.0, 512), (8.0, 128))
         )  # fmt: skip
         forest = make("adagrad", "classifier", kernel=Forest(32), step_size=_NODES)
         return [
