@@ -78,8 +78,8 @@ class Call:
         """Take another argument of the same type. If this is interrupted, the call is of no use."""
         if self._words is not None and not self._checks[position](argument):
             raise TypeError(
-                f"argument {position} of {self.function.__name__} was {self._kinds()[position]}, and "
-                f"cannot become {numba.typeof(argument)}."
+                f"argument {position} of {self.function.__name__} was {self._kinds()[position]}, "
+                f"and cannot become {numba.typeof(argument)}."
             )
         self.arguments[position] = argument
         if self._words is not None:
