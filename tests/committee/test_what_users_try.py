@@ -4,6 +4,7 @@ import joblib
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -151,3 +152,12 @@ def test_a_category_that_is_missing_at_first_is_one():
     model.learn_one({"a": "red", "b": None}, 2.0).learn_one({"a": None, "b": "y"}, 2.0)
     typed = pd.DataFrame({"a": pd.array([None, 3], dtype="Int64"), "b": ["x", "y"]})
     ks.Committee(["smd-linear"], "regressor").partial_fit(typed, [1.0, 2.0])
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_what_to_do_about_missing_values():
+    rows = np.where(np.arange(4) == 2, np.nan, ROWS[:20])
+    with pytest.raises(ValueError, match=r"X contains NaN: .*fill it in by missing='mean'"):
+        ks.KernelRegressor().partial_fit(rows, LABELS[:20])
+    with pytest.raises(ValueError, match=r"X contains NaN: .*give dense rows"):
+        ks.Committee(["smd-linear"], "regressor").partial_fit(sparse.csr_array(rows), LABELS[:20])

@@ -189,6 +189,7 @@ class Intake(BadRowPolicy):
                 checked = validate_data(self, X, y, reset=learned is None, **options)
             except (TypeError, ValueError):
                 _refuse_text(X)
+                self._refuse_nan(X)
                 raise
         X = checked if isinstance(y, str) else checked[0]
         if learned is not None:
@@ -196,6 +197,16 @@ class Intake(BadRowPolicy):
         elif sparse.issparse(X):
             X = as_sparse_rows(X)
         return X if isinstance(y, str) else (X, checked[1])
+
+    def _refuse_nan(self, X: Any) -> None:
+        """Say what to do with NaN, if that is what is wrong: scikit-learn names other remedies."""
+        is_sparse = sparse.issparse(X)
+        values = X.data if is_sparse else np.asarray(X)
+        if (is_sparse or self.missing == "error") and values.dtype.kind == "f" and (
+            np.isnan(values).any()
+        ):  # fmt: skip
+            what = "leave this row out, or give dense rows, in which missing='mean' fills it in"
+            raise ValueError(f"Input X contains NaN: {what if is_sparse else FILL_IN}.")
 
     def _may_go(self, X: Any) -> bool:
         """Whether an array of NumPy goes to a device as it is, and is checked there."""
