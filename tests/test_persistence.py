@@ -189,3 +189,31 @@ def test_joblib_and_copies_work_too(tmp_path):
     joblib.dump(model, tmp_path / "model.joblib")
     for twin in (joblib.load(tmp_path / "model.joblib"), copy.deepcopy(model), copy.copy(model)):
         assert twin.to_bytes() == model.to_bytes()
+
+
+@pytest.mark.parametrize(("preset", "task"), IN_STREAMS)
+def test_a_model_goes_on_from_a_memory_map(tmp_path, task, preset):
+    """What joblib maps into memory is read-only, and so is what it hands to other processes."""
+    import joblib
+
+    model, y = ks.make(preset, task, **with_points(preset, 40)), TARGETS[task]
+    model.partial_fit(X[:200], part(y, slice(200)))
+    joblib.dump(model, tmp_path / "model.joblib")
+    twin = joblib.load(tmp_path / "model.joblib", mmap_mode="r")
+    for one in (model, twin):
+        one.partial_fit(X[200:290], part(y, slice(200, 290)))
+        for i in range(290, 300):
+            one.learn_one(X[i], *([] if one.task == "novelty" else [y[i]]))
+    assert twin.to_bytes() == model.to_bytes()
+
+
+def test_a_fleet_goes_on_from_a_memory_map(tmp_path):
+    import joblib
+
+    fleet = ks.Fleet("silk", "regressor", n_models=100, n_features=4)
+    fleet.learn(X[:100], X[:100, 0])
+    joblib.dump(fleet, tmp_path / "fleet.joblib")
+    twin = joblib.load(tmp_path / "fleet.joblib", mmap_mode="r")
+    for one in (fleet, twin):
+        one.learn(X[100:200], X[100:200, 0])
+    np.testing.assert_array_equal(twin.predict(X[200:]), fleet.predict(X[200:]))

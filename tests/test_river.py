@@ -312,3 +312,13 @@ def test_missing_values_are_filled_in():
     )
     with pytest.raises(ValueError, match="leave this row out or fill it in"):
         river.AutoDetector(missing="error").learn_one({"a": math.nan})
+
+
+@pytest.mark.parametrize("name", ["AutoClassifier", "AutoRegressor", "AutoDetector"])
+def test_a_committee_does_not_begin_with_an_empty_row(name):
+    model, target = getattr(river, name)(), () if name == "AutoDetector" else (1,)
+    with pytest.raises(ValueError, match="the first row has no features"):
+        model.learn_one({}, *target)
+    model.learn_one({"a": 1.0, "b": 2.0}, *target)
+    model.learn_one({}, *target)  # all features are zero
+    assert model.model.n_seen_ == 2

@@ -58,6 +58,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
     """Dictionaries to rows of a model that widens as features appear."""
 
     _estimator: Any  # a StreamEstimator
+    _width_is_final = False  # whether features may not come late
     missing: Any = "error"
 
     def _begin(self) -> None:
@@ -102,6 +103,8 @@ class _Adapter(BadRowPolicy, base.Estimator):
             if self._are_table(x):
                 self._learn_table([x], *([y] for y in target))
                 return
+            if not x and self._width_is_final and not self._is_fitted:
+                raise ValueError("the first row has no features: begin with one that has all.")
             values = {name: self._number(name, value) for name, value in x.items()}
             with self._widened(values):
                 self._model.learn_one(self._placed(values), *target)
@@ -316,7 +319,7 @@ class KernelClassifier(_Adapter, base.MiniBatchClassifier):
             return {}
         row = self._row(x)
         probabilities = self._probabilities([row] if self._has_tables else row[None])
-        return dict(zip(self._names(), probabilities[0], strict=True))
+        return dict(zip(self._names(), probabilities[0].tolist(), strict=True))
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
         """The most likely label, or None before the first row."""
@@ -488,6 +491,7 @@ class AutoDetector(_Detecting):
     """
 
     _estimator = ks.AutoDetector
+    _width_is_final = True
 
     def __init__(
         self, nu: float = 0.05, random_state: Any = None, missing: Any = "mean",
@@ -518,6 +522,7 @@ class AutoClassifier(KernelClassifier):
     """
 
     _estimator: Any = ks.AutoClassifier
+    _width_is_final = True
 
     def __init__(
         self, n_jobs: int | None = None, device: Any = None, class_weight: Any = None,
@@ -549,6 +554,7 @@ class AutoRegressor(KernelRegressor):
     """
 
     _estimator: Any = ks.AutoRegressor
+    _width_is_final = True
 
     def __init__(
         self, n_jobs: int | None = None, device: Any = None, missing: Any = "mean",

@@ -102,3 +102,8 @@ def test_errors_name_the_remedy(tmp_path, frame):
     frame.to_csv(tmp_path / "table.csv", index=False)
     result = call("run", tmp_path / "table.csv", "--target", "y", "--key", "place", code=1)
     assert "no column 'place'" in result.output
+    result = call(
+        "run", tmp_path / "table.csv", "--target", "y", "--key", "sensor", "--missing", "mean",
+        code=1,
+    )  # fmt: skip
+    assert "--missing mean is for a single model" in result.output

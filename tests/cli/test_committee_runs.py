@@ -71,6 +71,22 @@ def test_the_committee_is_what_learns(path, tmp_path):
 
 
 @pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+@pytest.mark.parametrize("has_target", [True, False])
+def test_columns_are_found_by_their_names(path, tmp_path, form, has_target):
+    call("run", path, "--target", "label", "--algorithm", "svmd", "--model", tmp_path / "m.ks")
+    frame = pd.read_csv(path)
+    frame = frame[frame.columns[::-1]].drop(columns=[] if has_target else "label")
+    other = tmp_path / f"other.{form}"
+    frame.to_csv(other, index=False) if form == "csv" else frame.to_parquet(other)
+    expected = call("predict", tmp_path / "m.ks", path).stdout
+    assert call("predict", tmp_path / "m.ks", other).stdout == expected
+    frame.drop(columns="city").to_csv(tmp_path / "less.csv", index=False)
+    result = call("predict", tmp_path / "m.ks", tmp_path / "less.csv", code=1)
+    assert "the model was made with when, a, city" in result.stderr
+
+
+@pytest.mark.usefixtures("without_compiler")
 def test_numbers_with_deviations(path, tmp_path):
     call("run", path, "--target", "a", "--task", "regress", "--model", tmp_path / "m.ks")
     lines = call("predict", tmp_path / "m.ks", path, "--std").stdout.splitlines()

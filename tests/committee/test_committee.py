@@ -149,3 +149,17 @@ def test_bad_rows_are_skipped_and_parameters_checked():
     assert list(named.partial_fit(X, LABELS).weights_) == ["x", "y"]
     twice = ks.Committee(["svmd", "svmd"], "classifier").partial_fit(X, LABELS)
     assert list(twice.weights_) == ["svmd-1", "svmd-2"]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("task", list(TARGETS))
+def test_single_rows_of_float32(task):
+    whole = committee(task).partial_fit(X.astype(np.float32), TARGETS[task])
+    rows, y = committee(task), TARGETS[task]
+    for i in range(200):
+        rows.learn_one(X[i].astype(np.float32), None if y is None else y[i])
+    np.testing.assert_allclose(said(rows, task), said(whole, task), atol=1e-4)
+    before, far = rows.to_bytes(), np.full(3, 1e30, np.float32)  # whose norm is not a float32
+    with pytest.raises(ValueError, match="large"):
+        rows.learn_one(far, None if y is None else y[0])
+    assert rows.to_bytes() == before

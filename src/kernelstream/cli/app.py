@@ -150,7 +150,7 @@ def run(
         str | None,
         typer.Option(
             help="A missing number or date: mean (the mean so far; the default), indicator (and a "
-            "feature that says so), or skip (a bad row)."
+            "feature that says so), or skip (a bad row, as always with --key)."
         ),
     ] = None,
     features: Annotated[

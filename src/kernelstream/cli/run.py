@@ -296,6 +296,11 @@ class _Interrupts:
 def _new_model(options: Options) -> Any:
     """The model that a new run learns: the committee, or a preset that scales rows as it goes."""
     if options.key is not None:
+        if options.missing not in (None, "skip"):
+            raise ValueError(
+                f"--missing {options.missing} is for a single model: with --key, rows in which a "
+                "number is missing are left out. Leave --missing out."
+            )
         scaling = {"scaling": "running"} if options.scale else {}
         algorithm = options.algorithm or "svmd"
         return ByKey.make(algorithm, TASKS[options.task], **{**scaling, **options.params})

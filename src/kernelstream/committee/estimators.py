@@ -11,7 +11,7 @@ from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, R
 from kernelstream.committee.warming import Piece, compile_once
 from kernelstream.estimators import Classifying, Detecting, Regressing, StreamEstimator
 from kernelstream.estimators.base import Rows
-from kernelstream.estimators.choices import gains_from_device
+from kernelstream.estimators.choices import gains_from_device, learns_from_streams
 from kernelstream.estimators.files import described
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.files.bytes import FileError
@@ -19,6 +19,7 @@ from kernelstream.learner.machine import Machine
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.presets import make
 from kernelstream.stores import as_device
+from kernelstream.threads import n_cores
 
 __all__ = [
     "Committee", "CommitteeClassifier", "CommitteeDetector", "CommitteeEstimator",
@@ -26,6 +27,10 @@ __all__ = [
 ]  # fmt: skip
 
 _TASKS = {"classification": "classifier", "regression": "regressor", "novelty": "novelty"}
+_ESTIMATORS = {
+    "classification": "KernelClassifier", "regression": "KernelRegressor",
+    "novelty": "NoveltyDetector",
+}  # fmt: skip
 
 
 class Member(NamedTuple):
@@ -78,16 +83,17 @@ class CommitteeEstimator(StreamEstimator):
         found = []
         for member in members:
             name, model = member if isinstance(member, tuple) else (None, member)
-            made = make(model, _TASKS[self.task]) if isinstance(model, str) else clone(model)
-            if not isinstance(made, KernelEstimator) or made.task != self.task:
-                raise TypeError(
-                    f"{model!r} cannot be a member of a committee for {self.task}: give the name "
-                    "of a preset, or an estimator of this library for that task."
+            made = self._unlearned(model)
+            if not learns_from_streams(made):
+                raise ValueError(
+                    f"{model!r} cannot be a member of a committee: it revisits its rows, and works "
+                    "in fit only. Choose another preset, such as 'svmd'."
                 )
             if made.predictor != "last" or made.structure() is not None:
                 raise ValueError(
-                    f"{model!r} cannot be a member of a committee: leave predictor and "
-                    "label_structure out."
+                    f"{model!r} cannot be a member of a committee, which mixes the scores of the "
+                    "last models: leave predictor and label_structure out, or choose another "
+                    "preset, such as 'perceptron'."
                 )
             params = made.get_params(deep=False)
             if params.get("class_weight") is not None or made.missing != "error":
@@ -98,6 +104,18 @@ class CommitteeEstimator(StreamEstimator):
             usual = model if isinstance(model, str) else type(made).__name__
             found.append(Member(name or usual, made))
         return _with_different_names(found)
+
+    def _unlearned(self, model: Any) -> KernelEstimator:
+        """The estimator of a preset, or a copy of one that was given."""
+        if isinstance(model, str):
+            return make(model, _TASKS[self.task])
+        if not isinstance(model, KernelEstimator) or model.task != self.task:
+            raise TypeError(
+                f"{model!r} cannot be a member of a committee for {self.task}: give the name of a "
+                f"preset, such as 'svmd', or a {_ESTIMATORS[self.task]}. Whole committees and "
+                "estimators of other libraries cannot be undone when a row is refused."
+            )
+        return clone(model)
 
     def _placed(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind, those on the device that gain from it."""
@@ -121,6 +139,8 @@ class CommitteeEstimator(StreamEstimator):
 
     def n_threads(self) -> int:
         """How many members learn at the same time."""
+        if self.n_jobs == -1:
+            return n_cores()
         return 1 if self.n_jobs is None else integer_at_least("n_jobs", self.n_jobs, 1)
 
     def new_machine(self, rows: Rows, whole_data: bool) -> CommitteeMachine:
@@ -187,13 +207,14 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
     Parameters
     ----------
     members : list or dict
-        Presets by name, or estimators of this library for classification; a dict, or pairs of a
+        Presets by name, or `KernelClassifier` with parameters of your choice; a dict, or pairs of a
         name and a member, give them names.
     mixing : mixing part, default=None
         How the members' scores are mixed. None: `NewtonStacking`, whose scores are also those of
         probabilities.
     n_jobs : int, default=None
-        How many members learn at the same time, on threads. It changes the speed, not the result.
+        How many members learn at the same time, on threads; -1: as many as there are cores. It
+        changes the speed, not the result.
     device : str, `Device` or None, default=None
         Where the points of members live that may have a thousand or more, as in `KernelClassifier`;
         the others stay on the host.
@@ -329,7 +350,8 @@ def Committee(members: Any, task: str, mixing: Any = None, **params: Any) -> Any
     Parameters
     ----------
     members : list or dict
-        Presets by name, or estimators of this library.
+        Presets by name, or `KernelClassifier`, `KernelRegressor` or `NoveltyDetector` with
+        parameters of your choice.
     task : {"classifier", "regressor", "novelty"}
     mixing : mixing part, default=None
         How the members' scores are mixed; None: as it is best for the task.

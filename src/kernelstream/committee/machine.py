@@ -206,8 +206,8 @@ class CommitteeMachine(Learner):
         """
         if self._is_draft or self.is_sparse:
             return False
-        row = X[0]
-        if not row.dot(row) <= _LARGEST_NORM2 or extreme_target(y) is not None:  # NaN is not
+        # as Python's float: NumPy would compare in float32, where the largest norm is infinite
+        if not float(np.vdot(X, X)) <= _LARGEST_NORM2 or extreme_target(y) is not None:  # nor NaN
             return False
         rows = self._single
         if rows is None or len(rows) == _ROWS_AGAIN:
@@ -319,6 +319,7 @@ class CommitteeMachine(Learner):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, gate=Gate())
+        self.mixing_state = snapshot(self.mixing_state)  # what was loaded may be read-only
 
     # --- growing, and files ----------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from kernelstream.estimators.base import Learned, Rows
@@ -28,6 +29,11 @@ from kernelstream.parts import integer_at_least
 from kernelstream.updates import as_update
 
 __all__ = ["Classifying", "KernelClassifier"]
+
+_NO_LABEL = (
+    "no label has been learned yet, since no row had a sample_weight above zero: learn such a row "
+    "first."
+)
 
 
 def _has_probabilities(model: "Classifying") -> bool:
@@ -227,6 +233,8 @@ class Classifying(ClassifierMixin, Saveable):
         scores, learned = self._read_one(x)
         labels = learned.labels
         assert labels is not None
+        if not labels.names:
+            raise NotFittedError(_NO_LABEL)
         if self.structure() is not None:
             scores = self.per_label(scores[None])[0]
         return labels.names[int(scores[0] > 0.0 if labels.single_output else scores.argmax())]
@@ -290,6 +298,8 @@ class Classifying(ClassifierMixin, Saveable):
         """The scores of every label, and the labels they belong to."""
         scores, learned = self._read(X, ids)
         assert learned.labels is not None
+        if not learned.labels.names:
+            raise NotFittedError(_NO_LABEL)
         return self.per_label(scores), learned.labels
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ each, by a hash. So the width of a row is known from the first row on.
 import datetime
 import math
 import numbers
+import warnings
 import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
@@ -224,6 +225,8 @@ class Column(NamedTuple):
             if place is not None:
                 out[i, place] = 1.0
             elif len(places) < self.n_own:  # where it will be once it has been learned
+                if list(places) == [""] and not isinstance(value, str):  # so far all were missing
+                    _warn_of_guess(self.name, value)
                 out[i, len(places)] = 1.0
                 if weight[i] > 0.0:
                     places[category] = len(places)
@@ -337,6 +340,16 @@ def _column_from_json(record: dict[str, Any]) -> Column:
     if not sound:
         raise ValueError(f"the column {record!r} makes no sense")
     return column
+
+
+def _warn_of_guess(name: str, value: Any) -> None:
+    """Warn that numbers, say, are taken for categories."""
+    warnings.warn(
+        f"the column {name!r} was missing in the first row, and is therefore taken for categories, "
+        f"but now it is {_shown(value)}: begin with a row that has it, or with a table of pandas "
+        "or polars, whose columns have types.",
+        stacklevel=2,
+    )
 
 
 def _shared_places(category: str, n_shared: int) -> set[int]:

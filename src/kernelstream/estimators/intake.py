@@ -185,13 +185,28 @@ class Intake(BadRowPolicy):
                 check_array(X, **options) if isinstance(y, str) else check_X_y(X, y, **options)
             )
         else:
-            checked = validate_data(self, X, y, reset=learned is None, **options)
+            try:
+                checked = validate_data(self, X, y, reset=learned is None, **options)
+            except (TypeError, ValueError):
+                _refuse_text(X)
+                self._refuse_nan(X)
+                raise
         X = checked if isinstance(y, str) else checked[0]
         if learned is not None:
             X = _as_kept(X, learned.machine)
         elif sparse.issparse(X):
             X = as_sparse_rows(X)
         return X if isinstance(y, str) else (X, checked[1])
+
+    def _refuse_nan(self, X: Any) -> None:
+        """Say what to do with NaN, if that is what is wrong: scikit-learn names other remedies."""
+        is_sparse = sparse.issparse(X)
+        values = X.data if is_sparse else np.asarray(X)
+        if (is_sparse or self.missing == "error") and values.dtype.kind == "f" and (
+            np.isnan(values).any()
+        ):  # fmt: skip
+            what = "leave this row out, or give dense rows, in which missing='mean' fills it in"
+            raise ValueError(f"Input X contains NaN: {what if is_sparse else FILL_IN}.")
 
     def _may_go(self, X: Any) -> bool:
         """Whether an array of NumPy goes to a device as it is, and is checked there."""
@@ -271,10 +286,18 @@ class Intake(BadRowPolicy):
             return [x]
         return x if sparse.issparse(x) and x.ndim == 2 else np.asarray(x).reshape(1, -1)
 
+    def _named(self, x: Any) -> Any:
+        """A row as it is, or, if it is a series of pandas with names as the model has, by name."""
+        if type(x) is np.ndarray or "feature_names_in_" not in self.__dict__:
+            return x
+        has_names = hasattr(x, "to_dict") and all(isinstance(name, str) for name in x.index)
+        return x.to_dict() if has_names else x
+
     def _row(self, x: Any, learned: Learned | None = None) -> Any:
         """One row as a block, as the machine keeps rows; it checks the values."""
         learned = self._learned if learned is None else learned
         assert learned is not None
+        x = self._named(x)
         if learned.columns is not None or isinstance(x, dict):
             return self._asked(self._first_row(x), learned)
         X = self._given_row(x, learned)
@@ -284,6 +307,7 @@ class Intake(BadRowPolicy):
         """One row that is to be learned, as a block, and the means after it."""
         if learned.means is None:
             return self._row(x, learned), None
+        x = self._named(x)
         X = self._rows([x]) if isinstance(x, dict) else self._given_row(x, learned)
         means, X = learned.means.including_row(X)
         return X, means
@@ -310,6 +334,23 @@ class Intake(BadRowPolicy):
         if machine.is_sparse:
             return sparse.csr_array(X)
         return X
+
+
+def _refuse_text(X: Any) -> None:
+    """Say what to do with text in an array, if that is what is wrong."""
+    if hasattr(X, "columns") or sparse.issparse(X):
+        return
+    for value in np.ravel(np.asarray(X, dtype=object)).tolist():
+        try:
+            float(value)
+        except ValueError:
+            raise ValueError(
+                f"X contains {value!r}, which is not a number: could not convert string to float. "
+                "Columns of text belong into a table of pandas or polars, or into dictionaries: "
+                "these are taken as they are (docs/tables.md)."
+            ) from None
+        except TypeError:
+            return
 
 
 def _as_kept(X: Any, machine: Learner) -> Any:

@@ -66,10 +66,9 @@ class Means(NamedTuple):
 
     def including_row(self, X: np.ndarray) -> tuple["Means", np.ndarray]:
         """`including`, for one row of weight one."""
-        row = X[0]
-        if self.marked.size or not math.isfinite(row.dot(row)):  # something may be missing
+        if self.marked.size or not math.isfinite(np.vdot(X, X)):  # something may be missing
             return self.including(X, _ONCE)
-        return Means(self.n_rows + 1, self.total + row, self.n_missing, self.marked), X
+        return Means(self.n_rows + 1, self.total + X[0], self.n_missing, self.marked), X
 
     def means(self) -> np.ndarray:
         """The mean of every feature, 0 where it has always been missing."""

@@ -68,6 +68,9 @@ class Regressing(RegressorMixin, Saveable):
     def _checked(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
+        if y is not None and np.asarray(y).dtype.kind in "OSU":
+            for target in np.ravel(np.asarray(y)).tolist():
+                _as_number(target)
         rows = self._taken(X, y, sample_weight, whole_data, y_numeric=True)
         return rows._replace(y=rows.y.astype(float))
 
@@ -89,7 +92,7 @@ class Regressing(RegressorMixin, Saveable):
                 return self.partial_fit(self._first_row(x), np.asarray([y]))
             self._refuse_stream()
             try:
-                y = float(y)
+                y = _as_number(y)
                 if not math.isfinite(y):
                     raise ValueError(f"y={y!r} is not finite: leave this row out.")
                 self._learn_row(learned, x, y)
@@ -151,6 +154,17 @@ class Regressing(RegressorMixin, Saveable):
         float
         """
         return float(self._read_one(x)[0][0])
+
+
+def _as_number(target: Any) -> float:
+    """A target as a number, or an error in words that scikit-learn's checks do not have."""
+    try:
+        return float(target)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"y contains {target!r}, which is not a number: leave this row out. For labels use a "
+            "classifier (AutoClassifier, KernelClassifier)."
+        ) from None
 
 
 class KernelRegressor(Regressing, KernelEstimator):

@@ -105,6 +105,8 @@ class Models:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, gate=Gate())
+        for name in ("floats", "integers", "points"):  # joblib's memory maps are read-only
+            setattr(self, name, np.require(getattr(self, name), requirements="W"))
 
     def n_bytes_of_a_model(self) -> int:
         """How much memory a model takes."""

@@ -62,6 +62,7 @@ from kernelstream.learner.state import (
     n_bytes,
     only_nonzeros,
     resize,
+    snapshot,
 )
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import fields as state_fields
@@ -609,6 +610,8 @@ class Machine(Learner):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state, gate=Gate(), _undo=Undo())
+        # what was loaded may be read-only, as joblib's memory maps are
+        self.state, self.store = snapshot(self.state), self.store.copy(self.n_points)
 
     # --- scoring ---------------------------------------------------------------------------------
 

@@ -269,6 +269,9 @@ class Memory:
         """Fresh memory for at least so many numbers."""
         return np.empty(size, dtype)
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_arrays": {}, "_lent": {}}
+
 
 def as_sparse_rows(X: Any, dtype: Any = None) -> sparse.csr_array:
     """X as sparse rows with sorted indices and without duplicates; never changes X."""

@@ -82,7 +82,7 @@ class TableEncoder:
         Categories without a feature of their own are counted.
         """
         problems = dict(block.broken)
-        block.check_made_with(self.names, self.is_sparse)
+        block = block.as_made_with(self.names, self.is_sparse)
         if self.columns is None:
             return block.rows, problems
         X, start, after = np.zeros((len(block.rows), self.columns.width)), 0, []

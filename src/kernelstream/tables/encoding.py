@@ -107,7 +107,7 @@ class Encoder:
         A column needs at least twenty such rows. Call this before a block is encoded, for every
         block but the first.
         """
-        block.check_made_with([column.name for column in self.columns], self.is_sparse)
+        block = block.as_made_with([column.name for column in self.columns], self.is_sparse)
         for k, column in enumerate(self.columns):
             if column.unscaled is not None:
                 numbers = np.delete(_as_numbers([row[k] for row in block.rows]), [*block.broken])
@@ -116,7 +116,7 @@ class Encoder:
     def encode(self, block: Block) -> tuple[Any, dict[int, str]]:
         """The rows as numbers, and the problems of the records that could not be encoded."""
         problems = dict(block.broken)
-        block.check_made_with([column.name for column in self.columns], self.is_sparse)
+        block = block.as_made_with([column.name for column in self.columns], self.is_sparse)
         if self.is_sparse:
             return block.rows, problems
         X = np.zeros((len(block.rows), self.n_features))

@@ -69,16 +69,25 @@ class Block:
             )
         return [(name, [self.rows[i][k] for i in sound]) for k, name in enumerate(self.columns)]
 
-    def check_made_with(self, names: list[str], is_sparse: bool) -> None:
-        """Refuse these records where a model was made with others."""
+    def as_made_with(self, names: list[str], is_sparse: bool) -> "Block":
+        """These records with the columns that a model was made with, in that order.
+
+        Columns are found by their names. It is an error where they are others.
+        """
         if is_sparse != sparse.issparse(self.rows):
             made_with, found = ("LIBSVM text", "a table of columns")[:: 1 if is_sparse else -1]
             raise SourceError(f"the source is {found}; the model was made with {made_with}.")
-        if self.columns != names:
+        if self.columns == names:
+            return self
+        if not _same_names(self.columns, names):
             raise SourceError(
                 f"the columns are {', '.join(self.columns)}; the model was made with "
                 f"{', '.join(names)}."
             )
+        order = [self.columns.index(name) for name in names]
+        is_array = isinstance(self.rows, np.ndarray)
+        rows = self.rows[:, order] if is_array else [[row[k] for k in order] for row in self.rows]
+        return Block(names, rows, self.target, self.places, self.broken)
 
     def since(self, first: int) -> "Block":
         """The records from index `first` on."""
@@ -96,8 +105,8 @@ def open_source(
     `target` is the name or the position of the column y, or None if there is none. `form` is
     "csv", "arff", "libsvm", "parquet", "arrow" or "numpy"; None means that the suffix of the name
     decides. `n_features` is the number of features of LIBSVM text; None means as many as a block
-    has. `features` are the feature names of a model: a source with exactly these columns, or a
-    source without a header with as many columns, is read as a source without a target.
+    has. `features` are the feature names of a model: a source with exactly these columns, in any
+    order, or a source without a header with as many columns, is read as one without a target.
 
     Parameters
     ----------
@@ -175,10 +184,22 @@ def _position(
     return position % len(columns)
 
 
+def _same_names(columns: list[str], names: list[str]) -> bool:
+    """Whether columns have the same names, in any order, and no two of them the same one."""
+    return columns == names or (
+        len(set(columns)) == len(columns) and sorted(columns) == sorted(names)
+    )
+
+
+def _by_position(columns: list[str], features: list[str]) -> bool:
+    """Whether columns and the features of a model have positions for names, and are as many."""
+    has_names = not all(name.isdigit() for name in [*columns, *features])
+    return not has_names and len(columns) == len(features)
+
+
 def _stand_for(columns: list[str], features: list[str]) -> bool:
     """Whether columns are the features of a model, by name, or by position in both."""
-    by_position = all(name.isdigit() for name in [*columns, *features])
-    return columns == features or (by_position and len(columns) == len(features))
+    return _same_names(columns, features) or _by_position(columns, features)
 
 
 def _listed(names: list[str]) -> str:
@@ -213,7 +234,7 @@ def _csv(
             columns = [str(k) for k in range(len(columns))]
         at = _position(columns, target, source, features, named)
         names = [name for k, name in enumerate(columns) if k != at]
-        if features is not None and _stand_for(names, features):
+        if features is not None and _by_position(names, features):
             names = features
         yield from _in_blocks(rows, block_rows, names, at, len(columns))
 
@@ -221,7 +242,8 @@ def _csv(
 def _is_header(fields: list[str], target: str | None, features: list[str] | None) -> bool:
     """Whether the first record is a header with the names of the columns."""
     holds_target = target in fields and not _is_number(str(target))
-    return holds_target or fields == features or not any(map(_is_number, fields))
+    are_features = features is not None and _same_names(fields, features)
+    return holds_target or are_features or not any(map(_is_number, fields))
 
 
 def _delimiter(line: str) -> str:
@@ -437,7 +459,7 @@ def _numpy(
         at = _position(columns, target, str(path), features, named=False)
     keep = [k for k in range(table.shape[1]) if k != at]
     names = [columns[k] for k in keep]
-    if features is not None and _stand_for(names, features):
+    if features is not None and _by_position(names, features):
         names = features
     for start in range(0, len(table), block_rows):
         rows = np.asarray(table[start : start + block_rows], dtype=float)
