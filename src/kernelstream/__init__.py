@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from kernelstream.stack import with_room
+
 if TYPE_CHECKING:
     from kernelstream import (
         budgets,
@@ -96,6 +98,7 @@ __all__ = [
 ]
 
 
+@with_room
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")

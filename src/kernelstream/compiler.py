@@ -44,6 +44,7 @@ from numba.cpython.builtins import do_minmax
 from numba.extending import lower_builtin
 from numba.np.arrayobj import fix_integer_index, load_item, store_item
 
+from kernelstream.stack import with_room
 from kernelstream.words import AsTheyAre, Wrapper, can_be_words
 
 __all__ = [
@@ -405,6 +406,7 @@ class WholeCompiler(CompilerBase):
         typing, flags = _remembering(typing), _Settled(flags)
         super().__init__(typing, target, library, arguments, returned, flags, names)
 
+    @with_room
     def compile_extra(self, function: Any) -> Any:
         library = self.library(self.state.targetctx.codegen(), function.__qualname__)
         library.enable_object_caching()
@@ -440,6 +442,7 @@ class PieceCompiler(WholeCompiler):
 class CountingPieceCompiler(Compiler):
     """Numba's own steps, for functions that only compiled code calls and that make arrays."""
 
+    @with_room
     def compile_extra(self, function: Any) -> Any:
         self.state.library = _Piece(self.state.targetctx.codegen(), function.__qualname__)
         return super().compile_extra(function)
