@@ -1,5 +1,6 @@
 """Kernel machines that learn from a stream, in bounded memory, and set their own step size."""
 
+import gc
 import importlib
 from typing import TYPE_CHECKING, Any
 
@@ -98,15 +99,26 @@ __all__ = [
 ]
 
 
-@with_room
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return _imported(name)
     if name in _HOME:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+        value = getattr(_imported(_HOME[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@with_room
+def _imported(name: str) -> Any:
+    """A module of the package. No garbage is collected meanwhile: what is imported, is kept."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return importlib.import_module(f"{__name__}.{name}")
+    finally:
+        if collects:
+            gc.enable()
 
 
 def __dir__() -> list[str]:
