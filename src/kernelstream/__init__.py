@@ -1,7 +1,10 @@
 """Kernel machines that learn from a stream, in bounded memory, and set their own step size."""
 
+import gc
 import importlib
 from typing import TYPE_CHECKING, Any
+
+from kernelstream.stack import with_room
 
 if TYPE_CHECKING:
     from kernelstream import (
@@ -98,12 +101,24 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return _imported(name)
     if name in _HOME:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+        value = getattr(_imported(_HOME[name]), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+@with_room
+def _imported(name: str) -> Any:
+    """A module of the package. No garbage is collected meanwhile: what is imported, is kept."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return importlib.import_module(f"{__name__}.{name}")
+    finally:
+        if collects:
+            gc.enable()
 
 
 def __dir__() -> list[str]:

@@ -14,9 +14,9 @@ from functools import cache
 from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
-from numba.core import cgutils, ir, types
+from llvmlite.ir import Function
+from numba.core import cgutils, config, ir, types
 from numba.core.analysis import compute_use_defs, must_use_alloca
-from numba.core.callconv import CPUCallConv
 from numba.core.codegen import CPUCodegen, JITCodeLibrary
 from numba.core.compiler import Compiler, CompilerBase, Flags, compile_result
 from numba.core.compiler_machinery import PassManager, register_pass
@@ -43,6 +43,9 @@ from numba.core.untyped_passes import (
 from numba.cpython.builtins import do_minmax
 from numba.extending import lower_builtin
 from numba.np.arrayobj import fix_integer_index, load_item, store_item
+
+from kernelstream.stack import with_room
+from kernelstream.words import AsTheyAre, Wrapper, can_be_words
 
 __all__ = [
     "CountingPieceCompiler", "PieceCompiler", "WholeCompiler", "as_called", "rebuilt_piece",
@@ -212,6 +215,18 @@ class _Lowering(Lower):
         result = self.context.get_function(function, signature)(self.builder, values)
         return self.context.cast(self.builder, result, signature.return_type, kind)
 
+    def create_cpython_wrapper(self, release_gil: bool = False) -> None:
+        if not all(map(can_be_words, self.fndesc.argtypes)):
+            super().create_cpython_wrapper(release_gil)
+            return
+        module, convention = self.context.create_module("wrapper"), self.context.call_conv
+        kind = convention.get_function_type(self.fndesc.restype, self.fndesc.argtypes)
+        function = Function(module, kind, self.fndesc.llvm_func_name)
+        Wrapper(
+            self.context, module, function, self.fndesc, self.env, self.call_helper, release_gil
+        ).build()
+        self.library.add_ir_module(module)
+
     def _is_array(self, variable: Any) -> bool:
         return isinstance(self.typeof(variable.name), types.Array)
 
@@ -244,30 +259,6 @@ class _Lowering(Lower):
         )
 
 
-class _AsTheyAre:
-    """Arguments of a call, which Numba would take apart down to every number of every record."""
-
-    def __init__(self, context: Any, kinds: Any) -> None:
-        self.argument_types = [context.get_value_type(kind) for kind in kinds]
-
-    def as_arguments(self, builder: Any, values: Any) -> Any:
-        return values
-
-    def from_arguments(self, builder: Any, values: Any) -> Any:
-        return values
-
-    def assign_names(self, values: Any, names: Any) -> None:
-        for value, name in zip(values, names, strict=True):
-            value.name = name
-
-
-class _PieceConvention(CPUCallConv):
-    """How pieces are called."""
-
-    def _get_arg_packer(self, kinds: Any) -> _AsTheyAre:
-        return _AsTheyAre(self.context, kinds)
-
-
 class _PieceContext(CPUContext):
     """The compiler's context, as it declares and calls pieces."""
 
@@ -275,8 +266,8 @@ class _PieceContext(CPUContext):
         self.__dict__ = context.__dict__
 
     @property
-    def call_conv(self) -> _PieceConvention:
-        return _PieceConvention(self)
+    def call_conv(self) -> AsTheyAre:
+        return AsTheyAre(self)
 
 
 def as_called(context: Any, function: Any) -> Any:
@@ -289,8 +280,8 @@ class _PieceLowering(_Lowering):
     """As `_Lowering`, of a function that is called as pieces are."""
 
     @property
-    def call_conv(self) -> _PieceConvention:
-        return _PieceConvention(self.context)
+    def call_conv(self) -> AsTheyAre:
+        return AsTheyAre(self.context)
 
     def setup_function(self, descriptor: Any) -> None:
         context = self.context
@@ -330,8 +321,15 @@ class _Library(JITCodeLibrary):
         if not _HAS_PASSES:
             super()._optimize_final_module()
             return
-        passes, builder = self._codegen._module_pass_manager()
-        passes.run(self._final_module, builder)
+        chosen: Any = config
+        options = llvm.create_pipeline_tuning_options(chosen.OPT)
+        options.loop_vectorization = chosen.LOOP_VECTORIZE
+        options.slp_vectorization = chosen.SLP_VECTORIZE
+        # A loop that is worth it takes several numbers at a time anyway. To write out the turns of
+        # all others makes code half as long again, and no faster.
+        options.loop_unrolling = False
+        builder = llvm.create_pass_builder(self._codegen._tm, options)
+        builder.getModulePassManager().run(self._final_module, builder)
 
 
 class _Piece(_Library):
@@ -408,6 +406,7 @@ class WholeCompiler(CompilerBase):
         typing, flags = _remembering(typing), _Settled(flags)
         super().__init__(typing, target, library, arguments, returned, flags, names)
 
+    @with_room
     def compile_extra(self, function: Any) -> Any:
         library = self.library(self.state.targetctx.codegen(), function.__qualname__)
         library.enable_object_caching()
@@ -443,6 +442,7 @@ class PieceCompiler(WholeCompiler):
 class CountingPieceCompiler(Compiler):
     """Numba's own steps, for functions that only compiled code calls and that make arrays."""
 
+    @with_room
     def compile_extra(self, function: Any) -> Any:
         self.state.library = _Piece(self.state.targetctx.codegen(), function.__qualname__)
         return super().compile_extra(function)

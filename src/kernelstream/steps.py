@@ -24,12 +24,11 @@ from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 
 from kernelstream.compiled import check_of
+from kernelstream.words import WORD, WORDS, word
 
 __all__ = ["Call", "in_one_call"]
 
-_WORD = ir.IntType(64)
-_WORDS = _WORD.as_pointer()
-_STEP = ir.FunctionType(_WORD, [_WORDS])  # whether a call answered yes, from its words
+_STEP = ir.FunctionType(WORD, [WORDS])  # whether a call answered yes, from its words
 _RETURNED = 0  # what machine code of Numba returns where there was no error
 
 
@@ -202,24 +201,17 @@ def _reader_of(made: Any, n_words: int) -> int:
 
     def write(builder: Any, function: Any) -> None:
         words = function.args[0]
-
-        def word(i: int, wanted: Any) -> Any:
-            place = builder.gep(words, [ir.Constant(_WORD, i)])
-            if isinstance(wanted, ir.IntType) and wanted.width < _WORD.width:
-                return builder.trunc(builder.load(place), wanted)
-            return builder.load(builder.bitcast(place, wanted.as_pointer()))
-
-        code = builder.inttoptr(word(0, _WORD), kind.as_pointer())
+        code = builder.inttoptr(word(builder, words, 0, WORD), kind.as_pointer())
         answer = builder.alloca(result.pointee)
         builder.store(cgutils.get_null_value(result.pointee), answer)
-        given = [word(i + 1, wanted) for i, wanted in enumerate(flat)]
+        given = [word(builder, words, i, wanted) for i, wanted in enumerate(flat, 1)]
         status = builder.call(code, [answer, builder.alloca(error.pointee), *given])
         goes_on = builder.icmp_signed("==", status, ir.Constant(status.type, _RETURNED))
         if signature.return_type is not types.none:
             value = builder.load(answer)
             is_yes = builder.icmp_signed("!=", value, ir.Constant(value.type, 0))
             goes_on = builder.and_(goes_on, is_yes)
-        builder.ret(builder.zext(goes_on, _WORD))
+        builder.ret(builder.zext(goes_on, WORD))
 
     assembler.made[key] = assembler.address_of(_STEP, write)
     return assembler.made[key]
@@ -230,7 +222,7 @@ def _runner() -> Callable[[int, int], int]:
     """Code that makes calls in order, and counts those that answered yes before the first no."""
     assembler = _assembler()
     if "run" not in assembler.made:
-        kind = ir.FunctionType(_WORD, [_WORDS, _WORD])
+        kind = ir.FunctionType(WORD, [WORDS, WORD])
         address = assembler.address_of(kind, _write_runner)
         # which holds Python's lock: others would get it, and keep it for long, at every row
         c_type = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)
@@ -244,18 +236,18 @@ def _write_runner(builder: Any, function: Any) -> None:
     begin, body, again, end = (function.append_basic_block() for _ in range(4))
     builder.branch(begin)
     builder.position_at_end(begin)
-    i = builder.phi(_WORD)
+    i = builder.phi(WORD)
     builder.cbranch(builder.icmp_signed("<", i, n), body, end)
     builder.position_at_end(body)
-    place = builder.gep(program, [builder.mul(i, ir.Constant(_WORD, 2))])
+    place = builder.gep(program, [builder.mul(i, ir.Constant(WORD, 2))])
     code = builder.inttoptr(builder.load(place), _STEP.as_pointer())
-    words = builder.load(builder.gep(place, [ir.Constant(_WORD, 1)]))
-    answer = builder.call(code, [builder.inttoptr(words, _WORDS)])
-    builder.cbranch(builder.icmp_signed("!=", answer, ir.Constant(_WORD, 0)), again, end)
+    words = builder.load(builder.gep(place, [ir.Constant(WORD, 1)]))
+    answer = builder.call(code, [builder.inttoptr(words, WORDS)])
+    builder.cbranch(builder.icmp_signed("!=", answer, ir.Constant(WORD, 0)), again, end)
     builder.position_at_end(again)
-    following = builder.add(i, ir.Constant(_WORD, 1))
+    following = builder.add(i, ir.Constant(WORD, 1))
     builder.branch(begin)
-    i.add_incoming(ir.Constant(_WORD, 0), before)
+    i.add_incoming(ir.Constant(WORD, 0), before)
     i.add_incoming(following, again)
     builder.position_at_end(end)
     builder.ret(i)

@@ -211,10 +211,17 @@ def another_python(module: str) -> "subprocess.Popen[str]":
     """Another process of Python, which runs a module; modules are found there as they are here."""
     path = os.pathsep.join(filter(None, sys.path))
     return subprocess.Popen(
-        [sys.executable, "-m", module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        [sys.executable, "-c", _RUN, module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, text=True, env={**os.environ, "PYTHONPATH": path},
     )  # fmt: skip
 
+
+# The package imports its modules in less time than ``python -m`` does.
+_RUN = """
+import runpy, sys, kernelstream
+kernelstream.committee
+runpy.run_module(sys.argv[1], run_name="__main__")
+"""
 
 if __name__ == "__main__":
     _serve()
