@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 import kernelstream
+from kernelstream.compiled import _Keeper
 
 COMPILE = """
 import numpy as np
@@ -53,3 +55,18 @@ def test_copies_of_one_source_share_what_is_compiled(checkouts, tmp_path):
     with (other / "kernelstream" / "parts.py").open("a") as file:
         file.write("# any line of any file\n")
     assert hits(other, tmp_path) == ["0", "0"]
+
+
+def test_processes_that_keep_functions_at_the_same_time_do_not_mix_them_up(tmp_path, monkeypatch):
+    """One looks into the index, and then writes, while another does both."""
+    one, other = _Keeper(tmp_path, "loop"), _Keeper(tmp_path, "loop")
+    first, second = ((numba.float64,), "cpu"), ((numba.int64,), "cpu")
+    write = one._save_data
+    monkeypatch.setattr(other, "_load_index", dict)  # as it was before
+    monkeypatch.setattr(
+        one, "_save_data", lambda *given: (other.save(second, "of second"), write(*given))
+    )
+    one.save(first, "of first")
+    monkeypatch.undo()
+    assert one.load(second) == "of second"
+    assert one.load(first) in (None, "of first")  # then it is compiled once more

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -250,6 +251,14 @@ class _Keeper(IndexDataCacheFile):
         if all(map(_is_known, key[0])):
             self._folder.mkdir(parents=True, exist_ok=True)
             super().save(key, data)
+
+    def _data_name(self, number: int) -> str:
+        """A name that no other process chooses, whatever its index says.
+
+        Numba counts. Where two processes keep functions of one name at the same time, both may take
+        the same number; the index of one then leads to the machine code of the other.
+        """
+        return f"{Path(self._index_name).stem}.{uuid.uuid4().hex[:16]}.nbc"
 
 
 def _is_known(kind: Any) -> bool:

@@ -13,9 +13,10 @@ A feature that a row does not have counts as zero; a new one is zero in all that
 put a scaler in front. A feature that is not a number is an error: encode it first. One that is NaN
 or None is an error too.
 
-The Auto estimators differ. Their first row must have every feature. They fill in NaN and None by
-the mean so far. They also take texts and dates as they are, if the first row has one: rows are then
-those of a table, whose columns are known from the first row on (docs/tables.md).
+The Auto estimators differ. Their first row should have every feature; one that comes later is left
+out, with a warning. They fill in NaN and None by the mean so far. They also take texts and dates as
+they are, if the first row has one: rows are then those of a table, whose columns are known from the
+first row on (docs/tables.md).
 
 A row that cannot be learned (a feature or a target that is no number, a label that is None or NaN)
 is an error, or, with ``on_bad_row="skip"``, is left out and counted in `n_skipped_`. Either way the
@@ -27,6 +28,7 @@ time (`learn_many`).
 
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -65,6 +67,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
         self._columns: dict[Any, int] = {}
         self._model: Any = None
         self._skipped: dict[str, int] = {}
+        self._has_told_of_late = False
         self._has_tables = False  # then rows go to the model as they are
 
     @property
@@ -101,7 +104,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
         """Learn a row, or do with it what `on_bad_row` says."""
         try:
             if self._are_table(x):
-                self._learn_table([x], *([y] for y in target))
+                self._learn_table([self._known(x, x)], *([y] for y in target))
                 return
             if not x and self._width_is_final and not self._is_fitted:
                 raise ValueError("the first row has no features: begin with one that has all.")
@@ -121,7 +124,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
 
         if self._are_table(X):
             if not self.skips_bad_rows():
-                self._learn_table(X, *target)
+                self._learn_table(self._known(X, X.columns), *target)
                 return
             records = X.to_dicts() if hasattr(X, "to_dicts") else X.to_dict("records")
             for i, x in enumerate(records):
@@ -173,6 +176,18 @@ class _Adapter(BadRowPolicy, base.Estimator):
                 model.widen(width)
             raise
 
+    def _known(self, table: Any, names: Any) -> Any:
+        """A row or a frame that is to be learned, without columns that the first one did not have.
+
+        It is told once that there are such.
+        """
+        if not self._is_fitted:
+            return table
+        late = [name for name in names if str(name) not in set(self._model.feature_names_in_)]
+        if late:
+            self._tell_of_late(late)
+        return self._row(table) if isinstance(table, dict) else self._block(table)
+
     def _row(self, x: dict[Any, Any]) -> Any:
         """A row for a prediction; features that were never learned play no part."""
         if self._has_tables:
@@ -184,7 +199,8 @@ class _Adapter(BadRowPolicy, base.Estimator):
     def _placed(self, values: dict[Any, float]) -> np.ndarray:
         row = np.zeros(self._width())
         for name, value in values.items():
-            row[self._columns[name]] = value
+            if name in self._columns:
+                row[self._columns[name]] = value
         return row
 
     def _width(self) -> int:
@@ -194,12 +210,26 @@ class _Adapter(BadRowPolicy, base.Estimator):
 
     def _add_columns(self, names: Any) -> None:
         new = [name for name in names if name not in self._columns]
+        if new and self._width_is_final and self._is_fitted:
+            self._tell_of_late(new)
+            return
         for name in sorted(new, key=repr):  # the same places whatever the order of a dictionary
             self._columns[name] = len(self._columns)
         if self._model is None:
             self._model = self._new_model()
         elif new and len(self._columns) > self._width() and self._model.__sklearn_is_fitted__():
             self._model.widen(max(len(self._columns), 2 * self._width()))
+
+    def _tell_of_late(self, names: list[Any]) -> None:
+        """Say once that features are left out which the first row did not have."""
+        if not self._has_told_of_late:
+            self._has_told_of_late = True
+            warnings.warn(
+                f"feature {names[0]!r} is left out: {type(self).__name__} has places for the "
+                "features of its first row. Begin with a row that has every feature, or use "
+                "KernelClassifier, KernelRegressor or NoveltyDetector, which take new ones.",
+                stacklevel=7,
+            )
 
     def _block(self, X: Any) -> Any:
         """The rows of a frame for predictions; features that were never learned play no part."""
@@ -477,8 +507,8 @@ class AutoDetector(_Detecting):
     """Novelty detection with nothing to tune, for River.
 
     Parameters are those of `kernelstream.AutoDetector`. No scaler is needed in front. A score above
-    zero is an alarm; a share `nu` of the rows raises one. The first row must have every feature:
-    one that comes later is an error. One that a row does not have counts as zero.
+    zero is an alarm; a share `nu` of the rows raises one. The first row should have every feature:
+    one that comes later is left out, with a warning. One that a row does not have counts as zero.
 
     Examples
     --------
@@ -508,8 +538,8 @@ class AutoClassifier(KernelClassifier):
     """Classification with nothing to tune, for River.
 
     A committee of machines, mixed online. Parameters are those of `kernelstream.AutoClassifier`. No
-    scaler is needed in front. The first row must have every feature: one that comes later is an
-    error.
+    scaler is needed in front. The first row should have every feature: one that comes later is left
+    out, with a warning.
 
     Examples
     --------
@@ -540,8 +570,8 @@ class AutoRegressor(KernelRegressor):
     """Regression with nothing to tune, for River.
 
     A committee of machines, mixed online. Parameters are those of `kernelstream.AutoRegressor`. No
-    scaler is needed in front. The first row must have every feature: one that comes later is an
-    error.
+    scaler is needed in front. The first row should have every feature: one that comes later is left
+    out, with a warning.
 
     Examples
     --------

@@ -23,8 +23,9 @@ class Moments:
             return np.zeros_like(np.asarray(value, float))
         mean = np.average(self.values, axis=0, weights=self.weights)
         var = np.average((np.array(self.values) - mean) ** 2, axis=0, weights=self.weights)
-        sd = np.sqrt(var)
-        return np.where(sd > 1e-12, (value - mean) / np.where(sd > 0, sd, 1.0), 0.0)
+        sd, away = np.sqrt(var), value - mean
+        farthest = np.where(abs(away) > 1e-12 * abs(mean), np.sqrt(sum(self.weights)), 0.0)
+        return np.where(sd > 1e-12, away / np.where(sd > 0, sd, 1.0), np.sign(away) * farthest)
 
 
 def integer(seed, counter):

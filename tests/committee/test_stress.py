@@ -88,7 +88,8 @@ def test_labels(name):
     for label in y.tolist():
         frequent.append(max(counts, key=counts.get, default=None) != label)
         counts[label] = counts.get(label, 0) + 1
-    assert wrong.mean() < np.mean(frequent) + 0.05
+    # of labels that come like heads and tails no learner can tell which are more frequent
+    assert wrong.mean() < np.mean(frequent) + (0.05 if name in UNRELATED else 0.02)
     if name not in UNRELATED:
         assert wrong[-LAST_ROWS:].mean() < 0.3 * np.mean(frequent[-LAST_ROWS:])
 
@@ -97,13 +98,12 @@ def test_labels(name):
 def test_numbers(name):
     X, _, y = CASES[name]
     whole, parts = said(ks.AutoRegressor, X, y, "predict")
-    if name != "larger units":  # where the second order loses two more digits
-        np.testing.assert_allclose(parts, whole, rtol=1e-9, atol=1e-9 * y.std())
+    np.testing.assert_allclose(parts, whole, rtol=1e-9, atol=1e-9 * y.std())
     errors = ks.prequential(ks.AutoRegressor(), X, y).errors
     means = np.concatenate([[0.0], np.cumsum(y)[:-1] / np.arange(1, N)])
     of_mean = (means - y) ** 2
     assert errors.mean() < 1.05 * of_mean.mean()
-    if name not in {*UNRELATED, "outliers of the target", "smaller units"}:
+    if name not in {*UNRELATED, "outliers of the target"}:
         assert np.median(errors[-LAST_ROWS:]) < 0.5 * np.median(of_mean[-LAST_ROWS:])
 
 
@@ -115,9 +115,9 @@ def test_alarms(name):
     result = ks.prequential(model, X)
     assert np.isfinite(result.scores).all()
     assert result.error_rate < 0.1
-    if name not in ("larger units", "nothing but constants"):  # the threshold comes back slowly
+    if name != "larger units":  # after which the threshold comes back slowly
         centre, spread = X[-LAST_ROWS:].mean(axis=0), X[-LAST_ROWS:].std(axis=0)
-        assert (model.predict(centre + 100.0 * np.diag(spread)) == -1).all()
+        assert (model.predict(centre + np.diag(np.maximum(100.0 * spread, 1e-3))) == -1).all()
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])

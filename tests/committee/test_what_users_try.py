@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import SGDClassifier
+from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelstream as ks
@@ -161,3 +162,15 @@ def test_what_to_do_about_missing_values():
         ks.KernelRegressor().partial_fit(rows, LABELS[:20])
     with pytest.raises(ValueError, match=r"X contains NaN: .*give dense rows"):
         ks.Committee(["smd-linear"], "regressor").partial_fit(sparse.csr_array(rows), LABELS[:20])
+
+
+def test_fit_takes_sorted_tables_in_another_order():
+    X, y = load_iris(return_X_y=True)  # sorted by class
+    assert cross_val_score(ks.AutoClassifier(), X, y).mean() > 0.9
+    in_order = ks.AutoClassifier(random_state=None).fit(X, y)
+    assert in_order.to_bytes() == ks.AutoClassifier(random_state=None).fit(X, y).to_bytes()
+    same = ks.AutoClassifier(random_state=None).partial_fit(X, y, classes=[0, 1, 2])
+    np.testing.assert_array_equal(in_order.predict_proba(X), same.predict_proba(X))
+    seeds = [ks.AutoClassifier(random_state=seed).fit(X, y).predict_proba(X) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(seeds[0], seeds[1])
+    assert not np.array_equal(seeds[0], seeds[2])

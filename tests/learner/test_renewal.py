@@ -111,7 +111,7 @@ class Witness:
             bend = 0.3 * np.sqrt(np.maximum(kurtosis - 1.0, 0.0))
         self.moments = X.mean(axis=0), sd, bend
         self.points = self.scaled(np.array(self.raw))
-        K = self.k(self.points, self.points) + 1e-6 * np.eye(len(self.raw))
+        K = self.k(self.points, self.points) + 1e-5 * np.eye(len(self.raw))
         inverse, before = np.linalg.inv(K), np.linalg.inv(self.P)
         self.P = np.linalg.inv(before - PRIOR * self.inverse + PRIOR * inverse)
         self.w, self.inverse = self.P @ before @ self.w, inverse

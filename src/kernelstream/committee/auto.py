@@ -57,6 +57,9 @@ class AutoClassifier(CommitteeClassifier):
         How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the order in which `fit` takes the rows, since tables are often sorted. None: as
+        they come. `partial_fit`, `learn_one` and `prequential` always keep the order.
 
     Attributes
     ----------
@@ -149,6 +152,9 @@ class AutoRegressor(CommitteeRegressor):
         How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelRegressor`.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the order in which `fit` takes the rows, since tables are often sorted. None: as
+        they come. `partial_fit`, `learn_one` and `prequential` always keep the order.
 
     Attributes
     ----------

@@ -64,6 +64,7 @@ class CommitteeEstimator(StreamEstimator):
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
         device: Any = None, missing: Any = "mean", on_bad_row: Any = "raise",
+        random_state: Any = 0,
     ):  # fmt: skip
         self.members = members
         self.mixing = mixing
@@ -71,6 +72,7 @@ class CommitteeEstimator(StreamEstimator):
         self.device = device
         self.missing = missing
         self.on_bad_row = on_bad_row
+        self.random_state = random_state
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind, as estimators that have learned nothing."""
@@ -228,6 +230,9 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
         How many rows may wait for their labels, after ``predict(X, ids=...)``.
     on_bad_row : {"raise", "skip"} or callable, default="raise"
         What to do with a row that cannot be learned, as in `KernelClassifier`.
+    random_state : int, RandomState instance or None, default=0
+        Seed of the order in which `fit` takes the rows, since tables are often sorted. None: as
+        they come. `partial_fit`, `learn_one` and `prequential` always keep the order.
 
     Attributes
     ----------
@@ -254,11 +259,11 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
         device: Any = None, class_weight: Any = None, missing: Any = "mean",
-        waiting_rows: int = 10_000, on_bad_row: Any = "raise",
+        waiting_rows: int = 10_000, on_bad_row: Any = "raise", random_state: Any = 0,
     ):  # fmt: skip
         super().__init__(
             members, mixing=mixing, n_jobs=n_jobs, device=device, missing=missing,
-            on_bad_row=on_bad_row,
+            on_bad_row=on_bad_row, random_state=random_state,
         )  # fmt: skip
         self.class_weight = class_weight
         self.waiting_rows = waiting_rows
@@ -275,7 +280,7 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
 
     Parameters
     ----------
-    members, mixing, n_jobs, device, missing, waiting_rows, on_bad_row
+    members, mixing, n_jobs, device, missing, waiting_rows, on_bad_row, random_state
         As in `CommitteeClassifier`. The default mixing is `RidgeStacking`.
 
     Attributes
@@ -300,11 +305,11 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
     def __init__(
         self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
         device: Any = None, missing: Any = "mean", waiting_rows: int = 10_000,
-        on_bad_row: Any = "raise",
+        on_bad_row: Any = "raise", random_state: Any = 0,
     ):  # fmt: skip
         super().__init__(
             members, mixing=mixing, n_jobs=n_jobs, device=device, missing=missing,
-            on_bad_row=on_bad_row,
+            on_bad_row=on_bad_row, random_state=random_state,
         )  # fmt: skip
         self.waiting_rows = waiting_rows
 
@@ -314,7 +319,7 @@ class CommitteeDetector(CommitteeEstimator, Detecting):
 
     Parameters
     ----------
-    members, mixing, n_jobs, device, missing, on_bad_row
+    members, mixing, n_jobs, device, missing, on_bad_row, random_state
         As in `CommitteeClassifier`. The default mixing is `HighestMean`.
 
     Attributes

@@ -554,6 +554,8 @@ class RidgeStacking(Mixing):
 
 # --- novelty: the highest of standardised scores --------------------------------------------------
 
+_SAME = 1e-12  # of a mean: values that differ by less are the same but for rounding
+
 
 class HighestState(NamedTuple):
     """Running statistics of the members' scores, and the threshold of alarms."""
@@ -574,6 +576,21 @@ def first_threshold(nu: float) -> float:
 
 
 @helper
+def standardized(value, mean, square, count):
+    """How many standard deviations a value is from the mean of others.
+
+    None of n values is further from their mean than sqrt(n). So far out is also what differs from
+    values that have all been the same.
+    """
+    away = value - mean
+    if square > 0.0:
+        return away / math.sqrt(square / count)
+    if count > 0.0 and abs(away) > _SAME * abs(mean):
+        return math.copysign(math.sqrt(count), away)
+    return 0.0
+
+
+@helper
 def mix_highest(state, n_highest, said, trust, lowest):
     """The mean of the lowest standardised scores, each times the trust in its member.
 
@@ -583,8 +600,7 @@ def mix_highest(state, n_highest, said, trust, lowest):
     for e in range(n_highest):
         lowest[e] = math.inf
     for e in range(n):
-        sd = math.sqrt(state.square[e] / count) if count > 0.0 else 0.0
-        z = trust[e] * (said[e] - state.mean[e]) / sd if sd > 0.0 else 0.0
+        z = trust[e] * standardized(said[e], state.mean[e], state.square[e], count)
         for place in range(n_highest):  # kept in order
             if z < lowest[place]:
                 lowest[place], z = z, lowest[place]

@@ -22,7 +22,7 @@ __all__ = ["metric_of", "renew", "renew_after", "rows_until_due", "rows_until_re
 _ROWS_FOR_METRIC = 128  # from then on, f tells which directions matter
 # At how many points, and of how many outputs: more would take longer and tell the same.
 _MOST_POINTS, _MOST_OUTPUTS = 320, 64
-_NUGGET = 1e-6  # on the diagonal of K, since points that were independent may not be so any more
+_NUGGET = 1e-5  # on the diagonal of K, since points that were independent may not be so any more
 
 
 def rows_until_renewal(machine: "Machine", weight: np.ndarray) -> int:
