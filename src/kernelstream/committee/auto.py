@@ -117,7 +117,7 @@ class AutoClassifier(CommitteeClassifier):
 # size of the dictionary, and what is left of a row one row later.
 _MACHINES = {
     "wide": (0.5, 0.3, 96, 1.0),
-    "narrow": (1.0, 0.1, 256, 1.0),
+    "narrow": (1.0, 0.1, 224, 1.0),
     "forgets": (1.0, 0.1, 64, 0.999),
 }
 # Its members for sparse rows: linear, and scaled without being centred.

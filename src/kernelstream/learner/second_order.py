@@ -54,7 +54,7 @@ _CHANGES = 1024  # points that came or went, after which K^-1 is computed anew
 _TRUSTED = 1e-8
 _SAMPLE = 8  # rows by which it is seen whether there is anything to correct
 _SMALLEST_PART = 1e-6  # of the precision of f that another prior may leave
-_MORE_CANDIDATES = 32  # points that are looked at beyond as many as go
+_MORE_CANDIDATES = 16  # points that are looked at beyond as many as go
 
 
 class Products(NamedTuple):
