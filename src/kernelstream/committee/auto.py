@@ -187,8 +187,8 @@ class AutoRegressor(CommitteeRegressor):
         linear = make("smd-linear", "regressor", scaling=_UNIT, target_scaling="running")
         mean = make("linear-pa", "regressor", C=_NO_STEP, scaling=_UNIT, target_scaling="running")
         forest = make(
-            "adagrad", "regressor", kernel=Forest(32, n_candidates=16), step_size=_NODES,
-            target_scaling="running",
+            "adagrad", "regressor", kernel=Forest(32, n_candidates=16),
+            step_size=AdaGrad(0.1, start=0.0031), target_scaling="running",
         )  # fmt: skip
         members += [
             Member("forest", forest), Member("smd-linear", linear), Member("mean", mean),
