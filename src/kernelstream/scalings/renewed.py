@@ -147,8 +147,9 @@ class Renewed(Scaling):
 
     It goes with dense rows, and with learners that keep points: those of the second order
     (``sog-svr``, ``sog-svc``), whose prior is exchanged, and those of the first order, whose
-    coefficients stay. (`OldestOut` with ``max_age`` or ``max_error`` is the exception.) As ``target_scaling`` it goes with the second order only. A row of weight
-    zero does not count, and every other row counts once.
+    coefficients stay. (`OldestOut` with ``max_age`` or ``max_error`` is the exception.) As
+    ``target_scaling`` it goes with the second order only. A row of weight zero does not count, and
+    every other row counts once.
 
     Parameters
     ----------
