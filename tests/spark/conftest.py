@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
-from kernelstream.expansion import actions, options
 
 
 @pytest.fixture(scope="session")
@@ -29,10 +28,8 @@ def spark():
 
 
 @pytest.fixture
-def as_in_workers(monkeypatch, without_compiler):
+def as_in_workers(without_compiler):
     """Plain Python down to the last sum, whose terms compiled code adds in another order."""
-    for module in (actions, options):
-        monkeypatch.setattr(module, "correct_for_drop", module.correct_for_drop.py_func)
 
 
 def table(n=120, seed=0, first=0):
