@@ -1,8 +1,7 @@
 """The page of the command line, written from the commands themselves."""
 
-from pathlib import Path
-
 import typer.main
+from made_page import setup_of
 
 TITLE = """# The command line
 
@@ -68,13 +67,4 @@ def page():
     return "\n".join(lines)
 
 
-def write(app):
-    path = Path(app.srcdir) / "reference" / "command_line.md"
-    text = page()
-    if not path.exists() or path.read_text() != text:  # an unchanged page is not built again
-        path.write_text(text)
-
-
-def setup(app):
-    app.connect("builder-inited", write)
-    return {"parallel_read_safe": True}
+setup = setup_of("command_line.md", page)

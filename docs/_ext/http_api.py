@@ -1,7 +1,8 @@
 """The page of the HTTP API, written from the OpenAPI document of the service."""
 
 import json
-from pathlib import Path
+
+from made_page import setup_of
 
 TITLE = """# The HTTP API
 
@@ -123,13 +124,4 @@ def page():
     return "\n".join(lines)
 
 
-def write(app):
-    path = Path(app.srcdir) / "reference" / "http_api.md"
-    text = page()
-    if not path.exists() or path.read_text() != text:  # an unchanged page is not built again
-        path.write_text(text)
-
-
-def setup(app):
-    app.connect("builder-inited", write)
-    return {"parallel_read_safe": True}
+setup = setup_of("http_api.md", page)

@@ -183,7 +183,8 @@ class _Adapter(BadRowPolicy, base.Estimator):
         """
         if not self._is_fitted:
             return table
-        late = [name for name in names if str(name) not in set(self._model.feature_names_in_)]
+        known = set(self._model.feature_names_in_)
+        late = [name for name in names if str(name) not in known]
         if late:
             self._tell_of_late(late)
         return self._row(table) if isinstance(table, dict) else self._block(table)
