@@ -3,6 +3,7 @@
     python benchmarks/committee.py classify             # the table: each member left out
     python benchmarks/committee.py regress
     python benchmarks/committee.py classify --streams units,led --pictures docs/images
+    python benchmarks/committee.py classify --budgets 64,128,256,512,1024   # time, memory and error
 
 Streams are those of `kernelstream benchmark` for choosing. Every member learns a stream once; what
 it said of each row is then mixed without one of the members after the other.
@@ -77,6 +78,27 @@ def table(task, streams):
         print(f"| {'(none)' if name == 'all' else f'`{name}`'} | {' | '.join(cells)} | {cost} |")
 
 
+def table_of_budgets(task, streams, budgets):
+    """A line for every budget: the mean error, the time per row and the size of the file."""
+    print("| budget | mean error | us per row | file, MB |\n|---|---|---|---|")
+    for budget in budgets:
+        errors, times, sizes = [], [], []
+        for stream in streams:
+            X, y = stream.rows()
+            ks.prequential(COMMITTEES[task](budget=budget), X[:WARM_UP], y[:WARM_UP])
+            model, begin = COMMITTEES[task](budget=budget), time.process_time()
+            found = ks.prequential(model, X, y).predictions
+            times.append(1e6 * (time.process_time() - begin) / len(y))
+            sizes.append(len(model.to_bytes()) / 1e6)
+            if task == "regress":
+                mean, _ = by_baseline("mean", task, y, y, 1)
+                errors.append(np.sqrt(np.mean((found - y)[1:] ** 2) / np.mean((mean - y)[1:] ** 2)))
+            else:
+                errors.append(np.mean(found != y))
+        error = f"{np.mean(errors):.2%}" if task == "classify" else f"{np.mean(errors):.4f}"
+        print(f"| {budget} | {error} | {np.median(times):.0f} | {np.median(sizes):.1f} |")
+
+
 def draw(streams, folder):
     """Two pictures: probabilities beside frequencies, and weights over the rows of a drift."""
     import matplotlib as mpl
@@ -121,6 +143,7 @@ def main():
     parser.add_argument("task", choices=list(COMMITTEES))
     parser.add_argument("--streams", help="some of those for choosing, separated by commas")
     parser.add_argument("--pictures", type=Path, help="draw instead, into this folder")
+    parser.add_argument("--budgets", help="compare these instead, separated by commas")
     options = parser.parse_args()
     wanted = options.streams.split(",") if options.streams else list(STREAMS)
     streams = [
@@ -128,7 +151,9 @@ def main():
         for stream in STREAMS.values()
         if stream.task == options.task and stream.half == "choosing" and stream.name in wanted
     ]
-    if options.pictures is None:
+    if options.budgets is not None:
+        table_of_budgets(options.task, streams, map(int, options.budgets.split(",")))
+    elif options.pictures is None:
         table(options.task, streams)
     else:
         draw(streams, options.pictures)

@@ -40,6 +40,22 @@ def path(tmp_path):
 
 
 @pytest.mark.usefixtures("without_compiler")
+def test_a_series_that_changes_slowly(tmp_path):
+    """The user is told that the last value is better, and how to make use of it."""
+    walk = np.cumsum(RANDOM.normal(size=150))
+    pd.DataFrame({"x": RANDOM.normal(size=150), "y": walk}).to_csv(tmp_path / "w.csv", index=False)
+    given = "run", tmp_path / "w.csv", "--target", "y", "--task", "regress", "--budget", 16
+    assert "add --prompt-targets" in call(*given).stdout
+    again = call(*given, "--prompt-targets", "--model", tmp_path / "m.ks").stdout
+    assert "add --prompt-targets" not in again
+    model = ks.load(tmp_path / "m.ks")
+    assert model.weights_["last"] > 0.5
+    assert model.budget == 16
+    for wrong in (["--algorithm", "svmd"], ["--key", "x"], ["--task", "novelty"]):
+        assert "leave it out" in call(*given, "--prompt-targets", *wrong, code=1).stderr
+
+
+@pytest.mark.usefixtures("without_compiler")
 def test_the_committee_is_what_learns(path, tmp_path):
     result = call(
         "run", path, "--target", "label", "--block", 40, "--model", tmp_path / "m.ks",

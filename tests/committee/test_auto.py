@@ -114,3 +114,25 @@ def test_many_features():
     model = ks.AutoClassifier().partial_fit(X, y)
     assert "rls" not in model.weights_
     assert np.isfinite(model.predict_proba(X)).all()
+
+
+def test_prompt_targets():
+    """Labels that come in runs are found by the last label, whatever the rows say."""
+    random = np.random.default_rng(5)
+    rows, labels = random.normal(size=(600, 3)), np.repeat(random.permutation(150) % 3, 4)
+    without, with_last = (
+        ks.prequential(ks.AutoClassifier(prompt_targets=prompt), rows, labels).error_rate
+        for prompt in (False, True)
+    )
+    assert with_last < 0.25 < without - 0.1
+
+
+def test_a_budget_is_that_of_the_largest_member():
+    rows = np.random.default_rng(8).normal(size=(100, 4))
+    small = ks.AutoClassifier(budget=64)
+    sizes = {
+        m.name: m.model.budget.size for m in small.chosen(4, False) if m.model.budget != "auto"
+    }
+    assert sizes == {"second-order": 28, "pa": 64, "pa-narrow": 16}
+    with pytest.raises(TypeError, match="budget='much'"):
+        ks.AutoClassifier(budget="much").partial_fit(rows, rows[:, 0] > 0)

@@ -11,6 +11,9 @@ from scipy import sparse
 from sklearn.metrics import roc_auc_score
 
 import kernelstream as ks
+from kernelstream.estimators.files import from_bytes
+from kernelstream.files.bytes import FileError, to_bytes
+from kernelstream.files.bytes import from_bytes as read_bytes
 from tests.committee.novelty_reference import Reference, sketches
 
 
@@ -229,6 +232,21 @@ def test_a_file_of_an_earlier_version_goes_on():
     del arrays["reach"]
     with pytest.raises(KeyError):
         machine.fill(arrays)
+
+
+def test_a_budget_is_the_size_of_the_sample(tmp_path):
+    X = np.random.default_rng(9).normal(size=(400, 3))
+    model = ks.AutoDetector(budget=40).partial_fit(X)
+    assert model.machine_.n_points == 40
+    model.save(tmp_path / "model.ks")
+    again = ks.load(tmp_path / "model.ks").partial_fit(X[:50])
+    assert again.to_bytes() == model.partial_fit(X[:50]).to_bytes()
+    with pytest.raises(ValueError, match=r"budget=8 .*32"):
+        ks.AutoDetector(budget=8).partial_fit(X)
+    header, arrays = read_bytes(model.to_bytes())
+    header["params"]["budget"] = 10**12  # which must not be allocated
+    with pytest.raises(FileError, match="sample of 1000000000000 rows"):
+        from_bytes(to_bytes(header, arrays))
 
 
 def test_what_it_refuses():

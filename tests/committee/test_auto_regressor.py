@@ -76,3 +76,40 @@ def test_better_than_its_members_and_others():
     assert error < 1.05 * min(alone.values()), alone
     scaled = ks.KernelRegressor(scaling="running", target_scaling="running")
     assert error < 0.8 * ks.prequential(scaled, X, Y).error_rate
+
+
+def test_noise_is_told_from_what_can_be_learned():
+    """Where nothing can be learned, it is within a percent of the mean of the targets."""
+    random = np.random.default_rng(6)
+    rows, y = random.normal(size=(800, 6)), 50.0 + random.standard_t(4, size=800)
+    model = ks.AutoRegressor()
+    squared = (ks.prequential(model, rows, y).predictions - y)[1:] ** 2
+    means = np.cumsum(y)[:-1] / np.arange(1, 800)
+    assert squared.mean() < 1.02 * np.mean((means - y[1:]) ** 2)
+    assert sum(model.weights_.values()) < 0.8
+
+
+def test_prompt_targets():
+    """A series that changes slowly is followed by its last value, and one that does not is not."""
+    random = np.random.default_rng(7)
+    rows, walk = random.normal(size=(600, 3)), np.cumsum(random.normal(size=600))
+    without, with_last = (ks.AutoRegressor(prompt_targets=prompt) for prompt in (False, True))
+    errors = [ks.prequential(model, rows, walk).errors[100:] for model in (without, with_last)]
+    assert errors[1].mean() < 0.7 * errors[0].mean()
+    assert with_last.weights_["last"] > 0.8
+    assert "last" not in without.weights_
+    unrelated = ks.AutoRegressor(prompt_targets=True).partial_fit(rows, rows[:, 0])
+    assert abs(unrelated.weights_["last"]) < 0.05
+
+
+def test_a_budget_is_that_of_the_largest_member():
+    rows = np.random.default_rng(8).normal(size=(500, 4))
+    small = ks.AutoRegressor(budget=56)
+    sizes = {m.name: m.model.budget.size for m in small.chosen(4, False)[:3]}
+    assert sizes == {"wide": 24, "narrow": 56, "forgets": 16}
+    y = np.sin(3.0 * rows[:, 0]) + rows[:, 1]
+    assert len(small.partial_fit(rows, y).to_bytes()) < 0.5 * len(
+        ks.AutoRegressor().partial_fit(rows, y).to_bytes()
+    )
+    with pytest.raises(ValueError, match=r"budget=3 .*8"):
+        ks.AutoRegressor(budget=3).partial_fit(rows, y)

@@ -8,6 +8,9 @@ from sklearn.base import clone
 
 import kernelstream as ks
 from kernelstream.committee import NewtonStacking, RidgeStacking
+from kernelstream.estimators.files import from_bytes
+from kernelstream.files.bytes import FileError, to_bytes
+from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.learner.machine import Machine
 
 RANDOM = np.random.default_rng(0)
@@ -163,3 +166,39 @@ def test_single_rows_of_float32(task):
     with pytest.raises(ValueError, match="large"):
         rows.learn_one(far, None if y is None else y[0])
     assert rows.to_bytes() == before
+
+
+def test_a_file_says_which_members_and_mixing_it_has(monkeypatch):
+    """So that a version with other members, presets or constants goes on with those of the file."""
+    X, y = np.random.default_rng(3).normal(size=(120, 3)), np.arange(120) % 3
+    model = ks.AutoClassifier(members={"one": "linear-pa", "two": "perceptron"}).partial_fit(X, y)
+    names, expected = list(model.weights_), model.to_bytes()
+    monkeypatch.setattr(ks.AutoClassifier, "default_mixing", NewtonStacking(ridge=9.0))
+    monkeypatch.setattr(ks.AutoClassifier, "chosen", lambda *_: pytest.fail("members are chosen"))
+    again = from_bytes(expected)
+    assert list(again.weights_) == names
+    assert again.machine_.mixing == NewtonStacking()
+    assert again.to_bytes() == expected
+    assert again.partial_fit(X, y).to_bytes() == model.partial_fit(X, y).to_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"mixing": {"part": "RidgeStacking", "params": {}}}, "which is not for classification"),
+        ({"mixing": 3}, "the mixing 3"),
+        ({"members": []}, "does not describe a model"),
+        ({"factor": "2"}, "factor='2'"),
+        ({"name": 3}, "the name 3"),
+        ({"model": {"estimator": "AutoClassifier", "params": {}}}, "cannot be a member"),
+        ({"model": {"estimator": "KernelRegressor", "params": {}}}, "cannot be a member"),
+    ],
+)
+def test_files_with_strange_members_are_refused(change, message):
+    X, y = np.random.default_rng(3).normal(size=(60, 3)), np.arange(60) % 3
+    model = ks.Committee(["linear-pa", "perceptron"], "classifier").partial_fit(X, y)
+    header, arrays = read_bytes(model.to_bytes())
+    for name, value in change.items():
+        (header if name in header else header["members"][0])[name] = value
+    with pytest.raises(FileError, match=message):
+        from_bytes(to_bytes(header, arrays))

@@ -98,20 +98,52 @@ class RidgeReference:
         self.b = self.decay * self.b + weight * self.h * (y - self.centre)
 
 
-def test_ridge_stacking():
+class CautionReference:
+    """The formula at the head of `kernelstream.committee.caution`, from all rows so far."""
+
+    def __init__(self):
+        self.y, self.d, self.away, self.errors, self.weights = [], [], [], [], []
+
+    def mean(self):
+        return np.average(self.y, weights=self.weights) if self.y else 0.0
+
+    def share(self):
+        weight = np.array(self.weights[1:])
+        if not weight.size:
+            return 1.0
+        error = min(
+            np.average(np.square(errors[1:]), weights=weight) for errors in (self.errors, self.away)
+        )
+        past = weight * 0.999 ** np.arange(len(weight))[::-1]
+        square = past @ np.square(self.d[1:]) + error
+        share = (past @ np.multiply(self.d[1:], self.away[1:]) + error) / square
+        return np.clip(share + np.sqrt(error / square), 0.0, 1.0)
+
+    def learn(self, mixed, error, y, weight):
+        mean = self.mean()
+        self.d.append(mixed - mean)
+        self.away.append(y - mean)
+        self.errors.append(error)
+        self.y.append(y)
+        self.weights.append(weight)
+
+
+@pytest.mark.parametrize("sizes", [(0.1, 0.5, 2.0), (40.0, 50.0, 60.0)], ids=["good", "noise"])
+def test_ridge_stacking(sizes):
     random = np.random.default_rng(0)
     y = random.normal(size=120)
-    noise = np.array([0.1, 0.5, 2.0])[:, None] * random.normal(size=(3, 120))
+    noise = np.array(sizes)[:, None] * random.normal(size=(3, 120))
     scores = (y + noise)[:, :, None]
     weight = random.choice([0.0, 1.0, 2.0], 120)
-    levels = [RidgeReference(3, 1.0), RidgeReference(3, 0.998), RidgeReference(2, 0.999)]
-    expected = []
+    levels = [RidgeReference(3, 1.0), RidgeReference(3, 0.995), RidgeReference(2, 0.999)]
+    expected, caution = [], CautionReference()
     for i in range(120):
         f = scores[:, i, 0]
         two = np.array([level.predict(f) for level in levels[:2]])
         said = levels[2].predict(two)
-        expected.append(said)
+        expected.append(caution.mean() + caution.share() * (said - caution.mean()))
         if weight[i]:
+            caution.learn(said, y[i] - expected[-1], y[i], weight[i])
             levels[2].learn(two, said, y[i], weight[i])
             for level, one in zip(levels, two, strict=False):
                 level.learn(f, one, y[i], weight[i])
@@ -120,11 +152,15 @@ def test_ridge_stacking():
     found, loss = mixing.learn(state, scores, y, weight)
     np.testing.assert_allclose(found[:, 0], expected, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(loss, 0.5 * (y - found[:, 0]) ** 2)
-    # it is at least as good as the best member, whose weight is the largest
-    assert np.mean((y - found[:, 0])[20:] ** 2) < 0.05
-    weights = mixing.weights(state)
-    assert weights.argmax() == 0
-    np.testing.assert_allclose(weights.sum(), 1.0)
+    squared, weights = np.mean((y - found[:, 0])[20:] ** 2), mixing.weights(state)
+    np.testing.assert_allclose(weights.sum(), caution.share())
+    if sizes[0] < 1.0:  # it is as good as the best member, whose weight is the largest
+        assert squared < 0.05
+        assert weights.argmax() == 0
+        assert caution.share() > 0.95
+    else:  # it is nearly as good as the mean, which none of the members is
+        assert squared < 1.2 * y.var()
+        assert caution.share() < 0.1
 
 
 class DeviationReference:

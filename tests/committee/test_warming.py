@@ -25,7 +25,7 @@ def test_a_committee_is_its_members_and_their_mixing():
     pieces = warming.pieces_of(Piece("AutoRegressor", 0))
     # two more of its machines differ from "wide" in numbers alone
     assert {piece.member for piece in pieces} == {
-        "wide", "forest", "smd-linear", "mean", "rls", "mixing",
+        "wide", "forest", "smd-linear", "rls", "mixing",
     }  # fmt: skip
     assert pieces[0].member == "wide"  # which takes longest
     assert warming.pieces_of(Piece("AutoDetector", 0)) == [Piece("AutoDetector", 0)]

@@ -195,11 +195,16 @@ class LeastLossRule(NamedTuple):
     ridge: float
     worth: float  # how many times as much as the cheapest point a new one must be worth
 
+    def dependence(self):
+        """The share of k(x, x), and the least squared distance, that `most_dependent` asks for."""
+        if self.relative:
+            return self.tolerance, _SMALLEST_DISTANCE2
+        return _ROUNDING, self.tolerance
+
     def most_dependent(self, k_xx):
         """The squared distance from the span of the points at which a point joins them."""
-        if self.relative:
-            return max(self.tolerance * k_xx, _SMALLEST_DISTANCE2)
-        return max(self.tolerance, _ROUNDING * k_xx)
+        share, least = self.dependence()
+        return max(share * k_xx, least)
 
     def is_close(self, grown, k_jj):
         """Whether the new point makes an old one depend on the others.

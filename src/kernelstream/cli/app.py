@@ -128,7 +128,11 @@ def run(
         float | None, typer.Option(help="gamma of the kernel; by default by the scaling.")
     ] = None,
     budget: Annotated[
-        int | None, typer.Option(help="Largest number of support vectors; by default 512.")
+        int | None,
+        typer.Option(
+            help="Largest number of support vectors, of the largest member in a committee; by "
+            "default 512, or what was chosen for the committee."
+        ),
     ] = None,
     loss: Annotated[
         str | None, typer.Option(help=f"The loss; by default the task's own. One of {LOSSES}.")
@@ -136,6 +140,14 @@ def run(
     nu: Annotated[
         float | None, typer.Option(help="Share of rows that violate the margin, or raise alarms.")
     ] = None,
+    prompt_targets: Annotated[
+        bool,
+        typer.Option(
+            "--prompt-targets",
+            help="Targets will always be known before the next row is predicted: add a member to "
+            "the committee that repeats the last one.",
+        ),
+    ] = False,
     categories: Annotated[
         str,
         typer.Option(help="onehot (hashed beyond 64) or hash: how columns of text are encoded."),
@@ -206,6 +218,7 @@ def run(
         one_of("--task", task, list(TASKS))
         params: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "budget": budget, "nu": nu}
         params["loss"], params["device"] = loss, device
+        params["prompt_targets"] = prompt_targets or None
         options = Options(
             source=source, target=target, task=task, algorithm=algorithm,
             params={name: value for name, value in params.items() if value is not None},

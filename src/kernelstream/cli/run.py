@@ -295,6 +295,15 @@ class _Interrupts:
 
 def _new_model(options: Options) -> Any:
     """The model that a new run learns: the committee, or a preset that scales rows as it goes."""
+    if "prompt_targets" in options.params and (
+        options.key is not None
+        or options.algorithm not in (None, "auto")
+        or options.task == "novelty"
+    ):
+        raise ValueError(
+            "--prompt-targets adds a member to the committee, to classify or to regress: leave it "
+            "out, or leave --key and --algorithm out."
+        )
     if options.key is not None:
         if options.missing not in (None, "skip"):
             raise ValueError(
@@ -306,8 +315,8 @@ def _new_model(options: Options) -> Any:
         return ByKey.make(algorithm, TASKS[options.task], **{**scaling, **options.params})
     missing = {"skip": "error", None: "mean"}.get(options.missing, options.missing)
     if options.algorithm in (None, "auto"):
-        allowed = ["nu"] if options.task == "novelty" else ["device"]
-        unknown = [name for name in options.params if name not in allowed]
+        own = ["nu"] if options.task == "novelty" else ["device", "prompt_targets"]
+        unknown = [name for name in options.params if name not in ["budget", *own]]
         if unknown:
             raise ValueError(
                 f"--{unknown[0]} is for a single algorithm: add --algorithm svmd, say, or leave it "
@@ -539,13 +548,20 @@ def _state(model: Any) -> str:
     return f"threshold {model.offset_:.3g}"
 
 
-def _comparison(task: str, progress: Progress) -> list[str]:
-    baselines = Baselines(**progress.baselines)
+def _comparison(options: Options, model: Any, progress: Progress) -> list[str]:
+    task, baselines = options.task, Baselines(**progress.baselines)
     if not baselines.n_rows or baselines.n_rows != progress.n_learned:
         return []  # an earlier version began the run, and did not count them
     constant, last = (_figure(task, error) for error in baselines.means())
     name = "the most frequent label so far" if task == "classify" else "the mean so far"
-    return [f"to compare: {name} {constant}, the last one {last}"]
+    lines = [f"to compare: {name} {constant}, the last one {last}"]
+    is_prompt = getattr(model, "prompt_targets", None)  # None: it is no committee
+    if is_prompt is False and baselines.means()[1] < progress.mean_error:
+        lines.append(
+            "the last one is better: if targets are always known before the next row is predicted, "
+            "add --prompt-targets."
+        )
+    return lines
 
 
 def _word(task: str) -> str:
@@ -563,7 +579,7 @@ def _summary(options: Options, model: Any, encoder: Any, progress: Progress, pac
         f"{pace.seconds:.1f} s{compiling}, {pace.rate(progress.n_rows):,.0f} rows per second",
         f"{_word(options.task)}: {_figure(options.task, progress.mean_error)}, of the last 1,000 "
         f"{_figure(options.task, progress.recent_error)} (each row predicted, then learned)",
-        *_comparison(options.task, progress),
+        *_comparison(options, model, progress),
         _state(model),
     ]
     unlisted = encoder.unlisted()

@@ -8,6 +8,7 @@ from typing import Any
 from kernelstream.budgets import Independent, Merge
 from kernelstream.committee.estimators import CommitteeClassifier, CommitteeRegressor, Member
 from kernelstream.kernels import RBF, Bias, Forest, Linear, Scaled, Sum
+from kernelstream.parts import integer_at_least
 from kernelstream.presets import make
 from kernelstream.scalings import Renewed, Running
 from kernelstream.step_sizes import AdaGrad
@@ -16,8 +17,9 @@ from kernelstream.updates import RLS, Dual
 __all__ = ["AutoClassifier", "AutoRegressor"]
 
 _MOST_FOR_SQUARES = 200  # features, up to which recursive least squares takes little time
-_NO_STEP = 1e-9  # C of a machine that stays at zero, which is the mean of the targets
+_WHOLE_STEP = 1e9  # C of a machine that repeats the last target
 _NARROW = 0.5  # what a narrow kernel says counts less at first: it knows the nearest rows only
+_LEAST_POINTS = 8  # of a member, however small the budget
 _SQUARES = 4.0  # scores of least squares on labels are small: what they are multiplied with
 
 # Two views of a row: compressed z-scores, and the same brought to length one.
@@ -40,6 +42,14 @@ class AutoClassifier(CommitteeClassifier):
     members : list or dict, default=None
         None: the members that were chosen for all streams. Otherwise as in `Committee`.
     mixing : mixing part, default=None
+    budget : int, default=512
+        How many points the largest member keeps; those of the others grow and shrink with it. Time
+        and memory do, too (docs/untuned.md has figures). It does not change `members` that are
+        given.
+    prompt_targets : bool, default=False
+        Whether the label of each row is known before the next row is predicted. True adds a member
+        that repeats the last label, which helps where labels come in runs. Where labels come late
+        it does harm: the committee would trust in what it does not have when it predicts.
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
     device : str, `Device` or None, default=None
@@ -77,13 +87,29 @@ class AutoClassifier(CommitteeClassifier):
     True
     """
 
+    def __init__(
+        self, members: Any = None, *, mixing: Any = None, budget: int = 512,
+        prompt_targets: bool = False, n_jobs: int | None = None, device: Any = None,
+        class_weight: Any = None, missing: Any = "mean", waiting_rows: int = 10_000,
+        on_bad_row: Any = "raise", random_state: Any = 0,
+    ):  # fmt: skip
+        super().__init__(
+            members, mixing=mixing, n_jobs=n_jobs, device=device, class_weight=class_weight,
+            missing=missing, waiting_rows=waiting_rows, on_bad_row=on_bad_row,
+            random_state=random_state,
+        )  # fmt: skip
+        self.budget = budget
+        self.prompt_targets = prompt_targets
+
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind."""
         if self.members is not None:
             return super().chosen(n_features, is_sparse)
+        sized = _Sizes(self.budget, 512)
         members = [
             Member("adagrad", make("adagrad", "classifier", scaling=_COMPRESSED)),
             Member("smd-linear", make("smd-linear", "classifier", scaling=_UNIT)),
+            *_last_target(self),
         ]
         if is_sparse:
             linear = make("linear-pa", "classifier", C=1.0, scaling=_UNIT)
@@ -96,10 +122,10 @@ class AutoClassifier(CommitteeClassifier):
         kernel = Bias() + Scaled(Linear(), 1.0 / n_features) + RBF(2.0 / n_features)
         second_order = make(
             "sog-svc", "classifier", kernel=kernel, regularization=0.1, fit_intercept=False,
-            budget=Independent(0.003, 224, worth=3.0), scaling=_RENEWED,
+            budget=Independent(0.003, sized(224), worth=3.0), scaling=_RENEWED,
         )  # fmt: skip
         wide, narrow = (
-            make("pa", "classifier", kernel=RBF(width / n_features), budget=Merge(size),
+            make("pa", "classifier", kernel=RBF(width / n_features), budget=Merge(sized(size)),
                  scaling=_RENEWED)
             for width, size in ((2.0, 512), (8.0, 128))
         )  # fmt: skip
@@ -111,6 +137,24 @@ class AutoClassifier(CommitteeClassifier):
             Member("forest", forest),
             Member("pa-narrow", narrow, _NARROW),
         ]
+
+
+class _Sizes:
+    """Numbers of points, in proportion to that of the largest member."""
+
+    def __init__(self, budget: Any, usual: int):
+        self.factor = integer_at_least("budget", budget, _LEAST_POINTS) / usual
+
+    def __call__(self, size: int) -> int:
+        return max(_LEAST_POINTS, round(self.factor * size))
+
+
+def _last_target(committee: Any) -> list[Member]:
+    """The member that repeats the last target, if that is known in time."""
+    if not committee.prompt_targets:
+        return []
+    task = "classifier" if committee.task == "classification" else "regressor"
+    return [Member("last", make("linear-pa", task, kernel=Bias(), C=_WHOLE_STEP))]
 
 
 # Of the machines of `AutoRegressor`: gamma times the number of features, the regularization, the
@@ -130,15 +174,23 @@ class AutoRegressor(CommitteeRegressor):
     It takes raw features and targets of any scale, and tables of pandas and polars as they are
     (docs/tables.md). Two machines of the second order, each fitted to all rows so far over a
     dictionary of points, differ in the width of their kernel; a third one forgets, trees find
-    steps, two linear machines follow changes fast, and one always predicts the mean. The weight of
-    each is learned from the stream (`RidgeStacking`). For sparse rows there are three linear
-    machines of the first order; features are then scaled, but not centred.
+    steps, and two linear machines follow changes fast. The weight of each is learned from the
+    stream, and how far all of them are to be believed (`RidgeStacking`). For sparse rows there are
+    three linear machines of the first order; features are then scaled, but not centred.
 
     Parameters
     ----------
     members : list or dict, default=None
         None: the members that were chosen for all streams. Otherwise as in `Committee`.
     mixing : mixing part, default=None
+    budget : int, default=224
+        How many points the largest member keeps; those of the others grow and shrink with it. Time
+        and memory do, too (docs/untuned.md has figures). It does not change `members` that are
+        given.
+    prompt_targets : bool, default=False
+        Whether the target of each row is known before the next row is predicted. True adds a member
+        that repeats the last target, which helps with series that change slowly. Where targets come
+        late it does harm: the committee would trust in what it does not have when it predicts.
     n_jobs : int, default=None
         How many members learn at the same time, on threads. It changes the speed, not the result.
     device : str, `Device` or None, default=None
@@ -172,26 +224,41 @@ class AutoRegressor(CommitteeRegressor):
     True
     """
 
+    def __init__(
+        self, members: Any = None, *, mixing: Any = None, budget: int = 224,
+        prompt_targets: bool = False, n_jobs: int | None = None, device: Any = None,
+        missing: Any = "mean", waiting_rows: int = 10_000, on_bad_row: Any = "raise",
+        random_state: Any = 0,
+    ):  # fmt: skip
+        super().__init__(
+            members, mixing=mixing, n_jobs=n_jobs, device=device, missing=missing,
+            waiting_rows=waiting_rows, on_bad_row=on_bad_row, random_state=random_state,
+        )  # fmt: skip
+        self.budget = budget
+        self.prompt_targets = prompt_targets
+
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind."""
         if self.members is not None:
             return super().chosen(n_features, is_sparse)
+        sized = _Sizes(self.budget, 224)
         if is_sparse:
             return [
-                Member(name, make(name, "regressor", scaling=scaling, target_scaling="running"))
-                for name, scaling in _SPARSE
-            ]
+                *(Member(name, make(name, "regressor", scaling=scaling, target_scaling="running"))
+                  for name, scaling in _SPARSE),
+                *_last_target(self),
+            ]  # fmt: skip
         members = [
-            Member(name, _second_order(n_features, *numbers)) for name, numbers in _MACHINES.items()
+            Member(name, _second_order(n_features, width, regularization, sized(size), forgetting))
+            for name, (width, regularization, size, forgetting) in _MACHINES.items()
         ]
         linear = make("smd-linear", "regressor", scaling=_UNIT, target_scaling="running")
-        mean = make("linear-pa", "regressor", C=_NO_STEP, scaling=_UNIT, target_scaling="running")
         forest = make(
             "adagrad", "regressor", kernel=Forest(32, n_candidates=16),
             step_size=AdaGrad(0.1, start=0.0031), target_scaling="running",
         )  # fmt: skip
         members += [
-            Member("forest", forest), Member("smd-linear", linear), Member("mean", mean),
+            Member("forest", forest), Member("smd-linear", linear), *_last_target(self),
         ]  # fmt: skip
         if n_features <= _MOST_FOR_SQUARES:
             squares = make(

@@ -34,6 +34,9 @@ class AutoDetector(Detecting):
     ----------
     nu : float in (0, 1), default=0.05
         The share of rows that are alarms.
+    budget : int, default=None
+        How many rows the sample has that new rows are compared with, 32 or more. Time and memory
+        grow with it. None: 256, and up to 512 where rows are short.
     random_state : int, RandomState instance or None, default=None
         For the sample of rows that is kept, and for the random projections. None: 0, so that the
         same rows give the same model. Rows are learned in the order in which they are given.
@@ -61,10 +64,11 @@ class AutoDetector(Detecting):
     """
 
     def __init__(
-        self, nu: float = 0.05, *, random_state: Any = None, missing: Any = "mean",
-        on_bad_row: Any = "raise",
+        self, nu: float = 0.05, *, budget: int | None = None, random_state: Any = None,
+        missing: Any = "mean", on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.nu = nu
+        self.budget = budget
         self.random_state = random_state
         self.missing = missing
         self.on_bad_row = on_bad_row
@@ -80,7 +84,12 @@ class AutoDetector(Detecting):
         nu = number("nu", self.nu, above=0, below=1)
         random = check_random_state(0 if self.random_state is None else self.random_state)
         seed = int(random.randint(2**31 - 1))
-        return NoveltyMachine(rows.X.shape[1], nu, seed, sparse.issparse(rows.X))
+        is_sparse = sparse.issparse(rows.X)
+        return NoveltyMachine(rows.X.shape[1], nu, seed, is_sparse, self._n_points())
+
+    def _n_points(self) -> int | None:
+        """How many rows the reservoir may have; None: as is usual."""
+        return None if self.budget is None else integer_at_least("budget", self.budget, 32)
 
     def _epochs(self, n_rows: int) -> Iterator[slice]:
         yield slice(None)
@@ -96,11 +105,14 @@ class AutoDetector(Detecting):
         """The machine of a file."""
         n_features = integer_at_least("n_features", header["n_features"], 1)
         is_sparse = bool(header.get("sparse", False))
-        sizes = sizes_of(n_features, is_sparse)
+        n_points = self._n_points()
+        sizes = sizes_of(n_features, is_sparse, n_points)
         for name, axis in (("mean", "features"), ("entry_square", "sketched")):
             if sizes[axis] and arrays[name].shape != (sizes[axis],):
                 raise FileError(f"the file claims rows of {n_features!r} features.")
+        if arrays["raw"].shape != (sizes["features"], sizes["points"]):
+            raise FileError(f"the file claims a sample of {sizes['points']!r} rows.")
         nu = number("nu", self.nu, above=0, below=1)
-        machine = NoveltyMachine(n_features, nu, 0, is_sparse)
+        machine = NoveltyMachine(n_features, nu, 0, is_sparse, n_points)
         machine.fill(arrays)
         return machine

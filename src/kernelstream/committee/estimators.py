@@ -15,8 +15,9 @@ from kernelstream.estimators.choices import gains_from_device, learns_from_strea
 from kernelstream.estimators.files import described
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.files.bytes import FileError
+from kernelstream.files.parts import from_json, to_json
 from kernelstream.learner.machine import Machine
-from kernelstream.parts import integer_at_least, one_of
+from kernelstream.parts import integer_at_least, number, one_of
 from kernelstream.presets import make
 from kernelstream.stores import as_device
 from kernelstream.threads import n_cores
@@ -119,9 +120,9 @@ class CommitteeEstimator(StreamEstimator):
             )
         return clone(model)
 
-    def _placed(self, n_features: int, is_sparse: bool) -> list[Member]:
-        """The members for rows of a kind, those on the device that gain from it."""
-        members, device = self.chosen(n_features, is_sparse), as_device(self.device)
+    def _placed(self, members: list[Member], is_sparse: bool) -> list[Member]:
+        """The same members, those on the device that gain from it."""
+        device = as_device(self.device)
         for member in members:
             if device is not None and not is_sparse and gains_from_device(member.model):
                 member.model.set_params(device=device)
@@ -148,22 +149,37 @@ class CommitteeEstimator(StreamEstimator):
     def new_machine(self, rows: Rows, whole_data: bool) -> CommitteeMachine:
         self.skips_bad_rows()  # checks `on_bad_row`
         is_sparse = sparse.issparse(rows.X)
-        members = self._placed(rows.X.shape[1], is_sparse)
+        members = self._placed(self.chosen(rows.X.shape[1], is_sparse), is_sparse)
         if self.members is None:  # those of this library are compiled once, for all committees
             n_classes = 0 if rows.labels is None else 2 if rows.labels.single_output else 3
             compile_once(Piece(type(self).__name__, n_classes, is_sparse, rows.X.dtype.name))
         machines = [member.model.new_machine(rows, whole_data) for member in members]
-        return self._committee(machines, members)
+        return self._committee(machines, members, self.chosen_mixing())
 
-    def _committee(self, machines: list[Machine], members: list[Member]) -> CommitteeMachine:
-        names, _, factors = zip(*members, strict=True)
-        return CommitteeMachine(machines, self.chosen_mixing(), factors, self.n_threads(), names)
+    def _committee(
+        self, machines: list[Machine], members: list[Member], mixing: Mixing
+    ) -> CommitteeMachine:
+        names, models, factors = zip(*members, strict=True)
+        return CommitteeMachine(machines, mixing, factors, self.n_threads(), names, models)
 
     def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """What a file's header says of the members."""
+        """What a file's header says of the members and their mixing.
+
+        It says everything, so that a later version with other members, presets or constants goes
+        on with these.
+        """
+        whole = zip(machine.members, machine.names, machine.models, machine.factors, strict=True)
         return {
-            "members": [described(member, arrays) for member in machine.members],
-            "n_first_features": machine.n_first_features,
+            "members": [
+                {
+                    "name": name,
+                    "model": to_json(model, arrays),
+                    "factor": float(factor),
+                    **described(member, arrays),
+                }
+                for member, name, model, factor in whole
+            ],
+            "mixing": to_json(machine.mixing, arrays),
         }
 
     def machine_from_file(
@@ -171,10 +187,13 @@ class CommitteeEstimator(StreamEstimator):
         kernel: Any, max_bytes: int | None,
     ) -> CommitteeMachine:  # fmt: skip
         """The machine of a file."""
-        n_first = integer_at_least("n_first_features", header["n_first_features"], 1)
-        chosen = self._placed(n_first, bool(header["sparse"]))
-        if len(header["members"]) != len(chosen):
-            raise FileError(f"the file has {len(header['members'])} members, not {len(chosen)}.")
+        chosen = self._placed(
+            [self._from_file(own, arrays, kernel) for own in header["members"]],
+            bool(header["sparse"]),
+        )
+        mixing = from_json(header["mixing"], arrays, kernel)
+        if not isinstance(mixing, Mixing) or mixing.task != self.task:
+            raise FileError(f"the file has the mixing {mixing!r}, which is not for {self.task}.")
         shared = {name: array for name, array in arrays.items() if name.startswith("parameter")}
         machines = []
         for i, (member, own) in enumerate(zip(chosen, header["members"], strict=True)):
@@ -188,10 +207,16 @@ class CommitteeEstimator(StreamEstimator):
                 {**header, **own}, {**shared, **of_member}, single_output, kernel, max_bytes
             )
             machines.append(machine)
-        committee = self._committee(machines, chosen)
-        committee.n_first_features = n_first
+        committee = self._committee(machines, chosen, mixing)
         committee.fill_mixing(arrays)
         return committee
+
+    def _from_file(self, own: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Member:
+        """A member as a file describes it."""
+        name, factor = own["name"], number("factor", own["factor"])
+        if not isinstance(name, str):
+            raise FileError(f"the file has a member with the name {name!r}.")
+        return Member(name, self._unlearned(from_json(own["model"], arrays, kernel)), factor)
 
 
 def _with_different_names(members: list[Member]) -> list[Member]:

@@ -40,6 +40,9 @@ class CommitteeMachine(Learner):
         How many members learn at the same time. It changes the speed, not the result.
     names : sequence of str, default=None
         What the members are called; None: by their numbers.
+    models : sequence of estimators, default=()
+        Whose parameters chose the parts of each member. Files hold them, so that they can be read
+        where other members are chosen.
 
     Examples
     --------
@@ -53,11 +56,11 @@ class CommitteeMachine(Learner):
 
     def __init__(
         self, members: Sequence[Machine], mixing: Mixing, factors: Sequence[float] | None = None,
-        n_threads: int = 1, names: Sequence[str] | None = None,
+        n_threads: int = 1, names: Sequence[str] | None = None, models: Sequence[Any] = (),
     ):  # fmt: skip
         self.members = list(members)
         self.names = [str(i) for i in range(len(members))] if names is None else list(names)
-        self.n_first_features = self.members[0].n_features  # by which the members were chosen
+        self.models = list(models)
         self.factors = np.ones(len(self.members)) if factors is None else np.array(factors, float)
         self.mixing = mixing
         self.mixing_state = mixing.new_state(len(self.members))

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.committee.mixing import HighestState, learn_highest, mix_highest
+from kernelstream.committee.mixing.highest import HighestState, learn_highest, mix_highest
 from kernelstream.committee.random_numbers import uniform
 from kernelstream.committee.sketch import SKETCH_WIDTH
 from kernelstream.compiled import compiled, helper
@@ -107,8 +107,11 @@ class NoveltyWork(NamedTuple):
     own: Any  # (2,): the row's own distances to the 15th neighbour
 
 
-def sizes_of(n_given: int, is_sparse: bool) -> dict[str, int]:
-    """How long the axes of the state are, for rows of a length."""
+def sizes_of(n_given: int, is_sparse: bool, n_points: int | None = None) -> dict[str, int]:
+    """How long the axes of the state are, for rows of a length and a reservoir of a size.
+
+    None: 256 rows, and up to 512 of those that are short.
+    """
     is_sketched = is_sparse and n_given > SKETCH_WIDTH
     n_features = SKETCH_WIDTH if is_sketched else n_given
     is_full = n_features <= MOST_CORRELATED
@@ -118,7 +121,7 @@ def sizes_of(n_given: int, is_sparse: bool) -> dict[str, int]:
         "features": n_features,
         "correlated": n_features if is_full else 0,
         "members": 5 if is_full else 3,
-        "points": min(512, max(256, 16384 // n_features)),
+        "points": n_points or min(512, max(256, 16384 // n_features)),
         "projections": _N_PROJECTIONS,
         "terms": math.ceil(math.sqrt(n_features)),
         "bins": _N_BINS,

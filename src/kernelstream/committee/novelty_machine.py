@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.committee.mixing import first_threshold
+from kernelstream.committee.mixing.highest import first_threshold
 from kernelstream.committee.novelty import declared, new_work, scan, sizes_of
 from kernelstream.committee.sketch import sketch
 from kernelstream.compiled import as_argument, entry_point
@@ -46,6 +46,8 @@ class NoveltyMachine(Learner):
         For the reservoir, the random projections and the sums of sparse rows.
     is_sparse : bool, default=False
         Whether rows are sparse. If they are long, the members see a `sketch` of each.
+    n_points : int, default=None
+        How many rows the reservoir may have. None: 256, and up to 512 where rows are short.
 
     Examples
     --------
@@ -61,9 +63,12 @@ class NoveltyMachine(Learner):
     is_sparse = False
     learns_from_streams = True
 
-    def __init__(self, n_features: int, nu: float, seed: int, is_sparse: bool = False):
-        self.nu, self.is_sparse = nu, is_sparse
-        self.sizes = sizes_of(n_features, is_sparse)
+    def __init__(
+        self, n_features: int, nu: float, seed: int, is_sparse: bool = False,
+        n_points: int | None = None,
+    ):  # fmt: skip
+        self.nu, self.is_sparse, self.most_points = nu, is_sparse, n_points
+        self.sizes = sizes_of(n_features, is_sparse, n_points)
         self.declared = declared()
         self.state = new_arrays(self.declared, self.sizes)
         self.work = new_work(self.sizes)
@@ -224,7 +229,7 @@ class NoveltyMachine(Learner):
         """
         if n_features == self.n_features:
             return
-        sizes = sizes_of(n_features, self.is_sparse)
+        sizes = sizes_of(n_features, self.is_sparse, self.most_points)
         if not (self.sizes["sketched"] and sizes["sketched"]):
             raise ValueError(
                 f"AutoDetector has begun with rows of {self.n_features} features and cannot learn "

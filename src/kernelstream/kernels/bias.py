@@ -1,5 +1,6 @@
 """A constant, for sums of kernels."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,6 +48,7 @@ class Bias(Kernel):
     has_constant = True
     from_products = True
     is_smooth = True
+    has_features = True  # one, which is the same for every row
 
     def __init__(self, value: float = 1.0):
         self.value = value
@@ -57,6 +59,12 @@ class Bias(Kernel):
 
     def row_cache(self, X):
         return squared_norms(X)
+
+    def n_explicit(self, n_features):
+        return 1
+
+    def features(self, X, x):
+        return np.full((X.shape[0], 1), math.sqrt(self.value), X.dtype)
 
     def block(self, P, X, p, x, out):
         out[:] = self.value
@@ -74,4 +82,5 @@ class Bias(Kernel):
         return BiasRule(number_of(dtype)(self.value))
 
     def magnitude(self, x):
-        return 0.0 * x + self.value  # not a number where the row is not finite
+        with np.errstate(invalid="ignore"):
+            return 0.0 * x + self.value  # not a number where the row is not finite

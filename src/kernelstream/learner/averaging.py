@@ -303,7 +303,8 @@ def _extend(joint: Machine, one: Machine) -> np.ndarray:
 def _independent(left: np.ndarray, gram: np.ndarray, rule: Any) -> np.ndarray:
     """Points that a dictionary does not stand for, those first that are farthest from it."""
     left, chosen = left.copy(), []
-    most = np.array([rule.most_dependent(own) for own in gram.diagonal()])
+    share, least = rule.dependence()
+    most = np.maximum(share * gram.diagonal(), least)
     for _ in range(len(left)):
         over = left.diagonal() - most
         best = int(over.argmax())

@@ -137,11 +137,8 @@ def _coordinates(machine: "Machine", k_xz: Any, k_xx: np.ndarray) -> tuple[Any, 
     budget, n, rule = machine.state.budget, machine.n_points, machine.model.budget
     at = algebra_of(budget.inverse)
     a = k_xz @ at.there(budget.inverse)[:n, :n]
-    if (k_xx == k_xx[0]).all():  # as with most kernels
-        most = rule.most_dependent(k_xx[0])
-    else:
-        most = np.array([rule.most_dependent(own) for own in k_xx])
-    may_join = k_xx - at.here(at.line_products(a, k_xz)) > most
+    share, least = rule.dependence()
+    may_join = k_xx - at.here(at.line_products(a, k_xz)) > np.maximum(share * k_xx, least)
     rows = np.flatnonzero(may_join)
     if n == 0 or not rows.size:
         return a, may_join

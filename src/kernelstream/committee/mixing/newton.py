@@ -1,0 +1,240 @@
+"""Labels: Newton steps on the log loss."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernelstream.committee.mixing.base import Mixing, solve_positive
+from kernelstream.compiled import compiled, helper
+from kernelstream.parts import number, part
+from kernelstream.steps import Call
+
+__all__ = ["NewtonStacking"]
+
+
+class NewtonState(NamedTuple):
+    """Weights of the members in two mixers, of the two mixers in the third, and their Hessians."""
+
+    weights: Any  # (2, members)
+    hessian: Any  # (2, members, members)
+    top_weights: Any  # (2,)
+    top_hessian: Any  # (2, 2)
+
+
+class NewtonWork(NamedTuple):
+    """Memory for one row."""
+
+    centred: Any  # (members, classes)
+    halves: Any  # (2, classes): what the two mixers say
+    mixed: Any  # (classes,)
+    p: Any  # (classes,)
+    mean: Any  # (members,)
+    slope: Any  # (members,)
+    step: Any  # (members,)
+    factor: Any  # (members, members)
+
+
+@helper
+def _centre(scores, limit, out):
+    """Scores of a row with mean zero over the classes, within the limit; one output is two."""
+    n = out.shape[0]
+    if scores.shape[0] == 1:
+        half = min(max(0.5 * scores[0], -limit), limit)
+        out[0], out[1] = -half, half
+        return
+    mean = 0.0
+    for k in range(n):
+        mean += scores[k]
+    mean /= n
+    for k in range(n):
+        out[k] = min(max(scores[k] - mean, -limit), limit)
+
+
+@helper
+def _combine(weights, scores, n, out):
+    for k in range(out.shape[0]):
+        out[k] = 0.0
+    for e in range(n):
+        for k in range(out.shape[0]):
+            out[k] += weights[e] * scores[e, k]
+
+
+@helper
+def _softmax(z, p):
+    """Probabilities; return the logarithm of their sum before they were divided by it."""
+    top = z[0]
+    for k in range(z.shape[0]):
+        top = max(top, z[k])
+    total = 0.0
+    for k in range(z.shape[0]):
+        p[k] = math.exp(z[k] - top)
+        total += p[k]
+    for k in range(z.shape[0]):
+        p[k] /= total
+    return top + math.log(total)
+
+
+@helper
+def _newton_step(weights, hessian, decay, ridge, scores, n, z, label, weight, work):
+    """One Newton step on the log loss: g = S (p - e_y), H = Cov_p(S)."""
+    _softmax(z, work.p)
+    for e in range(n):
+        mean = 0.0
+        for k in range(z.shape[0]):
+            mean += work.p[k] * scores[e, k]
+        work.mean[e] = mean
+        work.slope[e] = weight * (mean - scores[e, label])
+    for e in range(n):
+        for f in range(e + 1):
+            total = 0.0
+            for k in range(z.shape[0]):
+                total += work.p[k] * scores[e, k] * scores[f, k]
+            curvature = weight * (total - work.mean[e] * work.mean[f])
+            prior = (1.0 - decay) * ridge if e == f else 0.0
+            hessian[e, f] = decay * hessian[e, f] + curvature + prior
+            hessian[f, e] = hessian[e, f]
+    solve_positive(hessian, 0.0, work.slope[:n], work.factor, work.step)
+    for e in range(n):
+        weights[e] -= work.step[e]
+
+
+@compiled
+def _mix_labels(state, limit, scores, work, out):
+    """Mixed scores of rows, by the weights as they are."""
+    for i in range(scores.shape[1]):
+        _mix_row(state, limit, scores, i, work)
+        _write_scores(work.mixed, out[i])
+
+
+@helper
+def _mix_row(state, limit, scores, i, work):
+    n = scores.shape[0]
+    for e in range(n):
+        _centre(scores[e, i], limit, work.centred[e])
+    for half in range(2):
+        _combine(state.weights[half], work.centred, n, work.mixed)
+        _centre(work.mixed, limit, work.halves[half])
+    _combine(state.top_weights, work.halves, 2, work.mixed)
+
+
+@helper
+def _write_scores(z, out):
+    if out.shape[0] == 1:
+        out[0] = z[1] - z[0]
+    else:
+        for k in range(z.shape[0]):
+            out[k] = z[k]
+
+
+@compiled
+def _learn_labels(state, decays, top_decay, ridge, limit, scores, y, weight, work, out, loss):
+    n, single = scores.shape[0], scores.shape[2] == 1
+    for i in range(scores.shape[1]):
+        _mix_row(state, limit, scores, i, work)
+        _write_scores(work.mixed, out[i])
+        label = int(y[i] > 0.0) if single else int(y[i])
+        loss[i] = _softmax(work.mixed, work.p) - work.mixed[label]
+        if weight[i] == 0.0:
+            continue
+        _newton_step(
+            state.top_weights, state.top_hessian, top_decay, ridge, work.halves, 2, work.mixed,
+            label, weight[i], work,
+        )  # fmt: skip
+        for half in range(2):
+            _combine(state.weights[half], work.centred, n, work.mixed)
+            _newton_step(
+                state.weights[half], state.hessian[half], decays[half], ridge, work.centred, n,
+                work.mixed, label, weight[i], work,
+            )  # fmt: skip
+
+
+@part("mixing", "newton")
+class NewtonStacking(Mixing):
+    """One weight per member, learned by Newton steps on the log loss of the mixed scores.
+
+    The scores of each member are centred over the classes and limited; ``z = sum_e w_e s_e`` are
+    the mixed scores, and ``softmax(z)`` are probabilities. At each row
+    ``M <- decay M + Cov_p(s) + (1 - decay) ridge I`` and ``w <- w - M^-1 g``, with the gradient g
+    of the log loss.
+
+    Parameters
+    ----------
+    decays : tuple of two floats, default=(0.99, 0.9999)
+        How fast the two mixers forget.
+    top_decay : float, default=0.999
+        How fast the mixer of the two forgets.
+    ridge : float, default=4.0
+        The curvature before any row has been seen.
+    start : float, default=1.0
+        The sum of the weights before any row has been seen.
+    limit : float, default=20.0
+        The largest centred score.
+
+    Examples
+    --------
+    >>> import kernelstream as ks
+    >>> ks.committee.NewtonStacking(ridge=1.0)
+    NewtonStacking(decays=(0.99, 0.9999), limit=20.0, ridge=1.0, start=1.0, top_decay=0.999)
+    """
+
+    task = "classification"
+    gives_probabilities = True
+
+    def __init__(
+        self, decays: Any = (0.99, 0.9999), top_decay: float = 0.999, ridge: float = 4.0,
+        start: float = 1.0, limit: float = 20.0,
+    ):  # fmt: skip
+        self.decays = decays
+        self.top_decay = top_decay
+        self.ridge = ridge
+        self.start = start
+        self.limit = limit
+        self.check()
+
+    def check(self) -> None:
+        if len(self.decays) != 2:
+            raise ValueError(f"decays={self.decays!r} are not two numbers: give (0.99, 0.9999).")
+        for decay in (*self.decays, self.top_decay):
+            number("decay", decay, above=0, at_most=1)
+        for name in ("ridge", "start", "limit"):
+            number(name, getattr(self, name), above=0)
+
+    def new_state(self, n_members: int) -> NewtonState:
+        ridge = float(self.ridge)
+        return NewtonState(
+            np.full((2, n_members), self.start / n_members),
+            np.tile(ridge * np.eye(n_members), (2, 1, 1)),
+            np.full(2, 0.5),
+            ridge * np.eye(2),
+        )
+
+    def _work(self, scores: np.ndarray) -> NewtonWork:
+        n, classes = max(len(scores), 2), max(scores.shape[2], 2)
+        return NewtonWork(
+            np.zeros((n, classes)), np.zeros((2, classes)), np.zeros(classes), np.zeros(classes),
+            np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((n, n)),
+        )  # fmt: skip
+
+    def _arguments(self, state: Any, scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Any:
+        out, loss = np.empty(scores.shape[1:]), np.empty(scores.shape[1])
+        return (
+            state, np.array(self.decays, float), float(self.top_decay), float(self.ridge),
+            float(self.limit), scores, y, weight, self._work(scores), out, loss,
+        )  # fmt: skip
+
+    def learn(self, state, scores, y, weight):
+        arguments = self._arguments(state, scores, y, weight)
+        _learn_labels(*arguments)
+        return arguments[-2:]
+
+    def calls(self, state, scores, y):
+        return [Call(_learn_labels, *self._arguments(state, scores, y, np.ones(1)))]
+
+    def mix(self, state, scores):
+        out = np.empty(scores.shape[1:])
+        _mix_labels(state, float(self.limit), scores, self._work(scores), out)
+        return out
+
+    def weights(self, state):
+        return state.top_weights @ state.weights
