@@ -2,11 +2,14 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import kernelstream as ks
 from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbounded
 from kernelstream.budgets.merging import best_share
+from kernelstream.estimators.files import from_bytes
 from kernelstream.learner.loops import LOOPS
+from kernelstream.learner.reference import Reference
 from kernelstream.step_sizes import SMD, Constant
 
 RBF = ks.kernels.RBF(gamma=1 / 128)
@@ -135,7 +138,9 @@ def test_the_smallest_coefficient_goes_and_the_new_point_competes():
 
 
 @pytest.mark.usefixtures("without_compiler")
-@pytest.mark.parametrize("budget", [OldestOut(8), SmallestOut(8), LeastLoss(8), Merge(8)], ids=str)
+@pytest.mark.parametrize(
+    "budget", [OldestOut(8), SmallestOut(8), LeastLoss(8), Merge(8), Merge(2, most=8)], ids=str
+)
 @pytest.mark.parametrize("update", ["explicit", "implicit"])
 @pytest.mark.parametrize("task", ["classifier", "regressor", "novelty"])
 def test_files_undo_and_late_classes_with_every_budget(tmp_path, monkeypatch, task, update, budget):
@@ -322,3 +327,69 @@ def test_updates_that_look_at_the_norm_find_it_true(preset, budget):
     alpha = model.dual_coef_
     norm2 = np.sum(alpha * (alpha @ model.kernel_(model.support_vectors_)))
     assert model.machine_.state.expansion.norm2[0] == pytest.approx(norm2, rel=1e-9)
+
+
+def growing_stream(n_rows=520):
+    """Labels that are hard to tell apart, so that most rows want to be points."""
+    rows = np.random.default_rng(3).normal(size=(n_rows, 2))
+    return rows, np.floor(2.0 * rows[:, 0] + np.sin(4.0 * rows[:, 1])) % 3
+
+
+@pytest.mark.parametrize("update", ["explicit", "implicit"])
+def test_a_budget_that_grows_is_its_reference(update):
+    X, y = growing_stream()
+    model = ks.KernelClassifier(
+        ks.kernels.RBF(2.0), update=update, budget=Merge(4, most=20), step_size=0.5
+    ).partial_fit(X[:1], y[:1], classes=[0, 1, 2])
+    reference = Reference(model.machine_.parts, 2, 3)
+    for row, label in zip(X, y, strict=True):
+        reference.learn(row, label)
+    for n_rows in (1, 7, 520):
+        model = clone(model)
+        for start in range(0, 520, n_rows):
+            rows = slice(start, start + n_rows)
+            model.partial_fit(X[rows], y[rows], classes=[0, 1, 2])
+        assert model.n_support_ == len(reference.points) == 20
+        found = np.lexsort(model.support_vectors_.T)
+        expected = np.lexsort(reference.points.T)
+        np.testing.assert_allclose(
+            model.support_vectors_[found], reference.points[expected], rtol=1e-9, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            model.dual_coef_[:, found].T, reference.alpha[expected], rtol=1e-9, atol=1e-12
+        )
+
+
+def test_a_budget_that_grows_takes_memory_when_it_needs_it():
+    X, y = growing_stream()
+    model = ks.KernelClassifier(
+        ks.kernels.RBF(2.0), budget=Merge(4, most=4096), step_size=0.5
+    ).partial_fit(X[:200], y[:200])
+    assert 4 < model.n_support_ < model.machine_.n_slots < 300
+    twin = from_bytes(model.to_bytes())
+    before = model.to_bytes()
+    bad = X[200:].copy()
+    bad[-1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.partial_fit(bad, y[200:])
+    assert model.to_bytes() == before
+    for row, label in zip(X[200:], y[200:], strict=True):
+        model.learn_one(row, label)
+    twin.partial_fit(X[200:], y[200:])
+    assert model.n_support_ == twin.n_support_ > 20
+    np.testing.assert_allclose(model.decision_function(X), twin.decision_function(X), rtol=1e-8)
+    with pytest.raises(ValueError, match="most=3"):
+        Merge(4, most=3)
+
+
+def test_a_fleet_has_room_for_all_that_its_budget_may_grow_to():
+    X, _ = growing_stream(300)
+    params = {"kernel": ks.kernels.RBF(2.0), "budget": Merge(2, most=12), "step_size": 0.5}
+    numbers = X[:, 0] + np.sin(4.0 * X[:, 1])
+    fleet = ks.Fleet("norma", "regressor", n_models=2, n_features=2, **params)
+    for model, sign in ((0, 1.0), (1, -1.0)):
+        fleet.learn(X, sign * numbers, models=np.full(300, model))
+    single = ks.make("norma", "regressor", **params).partial_fit(X, numbers)
+    assert single.n_support_ == fleet.model(0).n_support_ > 2
+    np.testing.assert_allclose(fleet.model(0).predict(X), single.predict(X), rtol=1e-9)
+    np.testing.assert_allclose(fleet.model(1).predict(X), -single.predict(X), rtol=1e-9)

@@ -91,6 +91,10 @@ class Budget(Part):
         """The most points a model may hold; None where there is no limit."""
         return int(self.size)
 
+    def first_limit(self) -> int | None:
+        """The same as the stream begins: a budget may grow."""
+        return self.limit()
+
     def keeps_gram(self, trace_decay: float) -> bool:
         """Whether to keep k(points, points), to correct ||f||^2 and <f, v> for dropped points."""
         return False

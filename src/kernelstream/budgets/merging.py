@@ -23,6 +23,7 @@ _LEAST_KAPPA = 1e-9
 _RIDGE = 1e-3
 _IDLE = 8.0  # points with which nothing is merged fade so many times as fast
 _HALF_LIFE = 256  # times the size: mergers after which a point counts half, in choosing who goes
+_ROWS_PER_PLACE = 12  # rows that found no place, for each place of a budget that grows
 
 
 @compiled
@@ -116,11 +117,12 @@ class MergeRule(NamedTuple):
     """The point with the smallest coefficients becomes one with the point that it costs least."""
 
     size: int
+    most: int
     half_life: int
 
     def make_room(self, budget_state, expansion, tile, i, point):
         n, gram, memory = expansion.n_points[0], budget_state.gram, budget_state.products
-        if n < self.size:
+        if n < min(self.most, max(self.size, budget_state.contests[0] // _ROWS_PER_PLACE)):
             budget_state.since[n] = budget_state.contests[0]
             budget_state.touched[n] = budget_state.contests[0]
             return Merging(JOINS, n, -1, 0.0, gram, memory)
@@ -216,6 +218,10 @@ class Merge(Budget):
     ----------
     size : int, default=256
         How many points are kept; at least 2.
+    most : int, default=None
+        How many points may be kept in a long stream. None: as many as `size`. Otherwise there is a
+        place for every 16 rows that wanted to become points and found none, `size` places at first
+        and `most` at last.
 
     References
     ----------
@@ -227,16 +233,27 @@ class Merge(Budget):
     >>> from kernelstream.budgets import Merge
     >>> Merge(64).limit()
     64
+    >>> Merge(64, most=512).limit()
+    512
     """
 
     projects = True
 
-    def __init__(self, size: int = 256):
+    def __init__(self, size: int = 256, most: int | None = None):
         self.size = size
+        self.most = most
         self.check()
 
     def check(self) -> None:
         integer_at_least("budget", self.size, 2)
+        if self.most is not None:
+            integer_at_least("most", self.most, self.size)
+
+    def limit(self) -> int:
+        return int(self.size if self.most is None else self.most)
+
+    def first_limit(self) -> int:
+        return int(self.size)
 
     def fades(self) -> bool:
         return True
@@ -269,4 +286,4 @@ class Merge(Budget):
 
     def to_rule(self) -> MergeRule:
         self.check()
-        return MergeRule(int(self.size), _HALF_LIFE * int(self.size))
+        return MergeRule(int(self.size), self.limit(), _HALF_LIFE * int(self.size))

@@ -19,6 +19,7 @@ __all__ = ["AutoClassifier", "AutoRegressor"]
 _MOST_FOR_SQUARES = 200  # features, up to which recursive least squares takes little time
 _WHOLE_STEP = 1e9  # C of a machine that repeats the last target
 _NARROW = 0.5  # what a narrow kernel says counts less at first: it knows the nearest rows only
+_MOST_MERGED = 1024  # points of a machine that merges them, in a long stream
 _LEAST_POINTS = 8  # of a member, however small the budget
 _SQUARES = 4.0  # scores of least squares on labels are small: what they are multiplied with
 
@@ -43,9 +44,9 @@ class AutoClassifier(CommitteeClassifier):
         None: the members that were chosen for all streams. Otherwise as in `Committee`.
     mixing : mixing part, default=None
     budget : int, default=512
-        How many points the largest member keeps; those of the others grow and shrink with it. Time
-        and memory do, too (docs/untuned.md has figures). It does not change `members` that are
-        given.
+        How many points the largest member keeps, and twice as many in a long stream with labels
+        that are hard to tell apart; those of the others grow and shrink with it. Time and memory
+        do, too (docs/untuned.md has figures). It does not change `members` that are given.
     prompt_targets : bool, default=False
         Whether the label of each row is known before the next row is predicted. True adds a member
         that repeats the last label, which helps where labels come in runs. Where labels come late
@@ -124,9 +125,10 @@ class AutoClassifier(CommitteeClassifier):
             "sog-svc", "classifier", kernel=kernel, regularization=0.1, fit_intercept=False,
             budget=Independent(0.003, sized(224), worth=3.0), scaling=_RENEWED,
         )  # fmt: skip
+        most = sized(_MOST_MERGED)
         wide, narrow = (
-            make("pa", "classifier", kernel=RBF(width / n_features), budget=Merge(sized(size)),
-                 scaling=_RENEWED)
+            make("pa", "classifier", kernel=RBF(width / n_features),
+                 budget=Merge(sized(size), most=most), scaling=_RENEWED)
             for width, size in ((2.0, 512), (8.0, 128))
         )  # fmt: skip
         forest = make("adagrad", "classifier", kernel=Forest(32), step_size=_NODES)

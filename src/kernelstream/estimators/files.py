@@ -229,7 +229,8 @@ def machine_from_arrays(
     parts = parts_of(model, resolved, single_output, sparse)
     n_features = integer_at_least("n_features", header["n_features"], 1)
     n_slots, limit = slots_of(parts, n_features, header["n_slots"])
-    _check_slots(header["n_slots"], parts, limit, int(arrays["expansion.n_points"][0]))
+    n_points = int(arrays["expansion.n_points"][0])
+    _check_slots(header["n_slots"], parts, limit, first_slots(parts, n_features, n_points))
     machine = Machine(
         parts, n_features, header["n_outputs"], dtype, sparse, max_bytes,
         n_slots=n_slots,
@@ -238,19 +239,18 @@ def machine_from_arrays(
         format_1.fill(machine, arrays)
     else:
         machine.fill(arrays)
-    if limit is not None and n_slots < limit:
+    if limit is not None and n_slots < first_slots(parts, n_features):
         machine.resize_slots(limit)
     return machine
 
 
-def _check_slots(n_slots: Any, parts: Any, limit: int | None, n_points: int) -> None:
+def _check_slots(n_slots: Any, parts: Any, limit: int | None, least: int) -> None:
     """Refuse a number of slots to which learning could not have led.
 
     Older files had no room for points beyond the limit of the budget.
     """
     integer_at_least("n_slots", n_slots, 1)
-    least = first_slots(limit, n_points)
-    most = 4 * (least + STAGED_ROWS) if limit is None else least
+    most = 4 * (least + STAGED_ROWS) if limit is None else limit
     if not (least <= n_slots <= most or (limit is not None and n_slots == parts.budget.limit())):
         raise FileError(f"the file claims room for {n_slots} points.")
 

@@ -287,7 +287,10 @@ class Fleet(Written):
     def estimator_of(self, fleet: records.Models) -> Any:
         """The first model of some records as an estimator."""
         labels, parts = self.known().labels, fleet.machine.parts
-        machine = Machine(parts, self.n_features, fleet.machine.n_outputs, self.dtype)
+        machine = Machine(
+            parts, self.n_features, fleet.machine.n_outputs, self.dtype,
+            n_slots=fleet.machine.n_slots,
+        )  # fmt: skip
         arrays = {name: fleet.view(name)[0] for name, _ in state_arrays(fleet.machine.state)}
         n = int(arrays["expansion.n_points"][0])
         arrays["points"] = np.ascontiguousarray(fleet.points[0].T[:n])

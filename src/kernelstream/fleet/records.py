@@ -18,6 +18,7 @@ from kernelstream.expansion import ComputedGram, NoChanges, Tile, Uncorrected
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail, Work, learn_rows, new_trail, new_work
 from kernelstream.learner.machine import Machine, Parts, corrects_norms, refuse_beyond
+from kernelstream.learner.plan import most_points
 from kernelstream.learner.rows import refuse_large
 from kernelstream.learner.scaled import refuse_unfit
 from kernelstream.learner.state import CACHE_LINE, State, arrays, check_values, mapped
@@ -82,7 +83,7 @@ class Models:
         # are computed where they are needed: to fetch them from memory would take longer.
         self.machine = machine = Machine(
             parts, n_features, n_outputs, np.dtype(dtype), sparse=True, stores_gram=False,
-            max_bytes=max_bytes,
+            max_bytes=max_bytes, n_slots=most_points(parts),  # records do not grow
         )  # fmt: skip
         self.corrects = corrects_norms(parts, machine.model)
         self.layout = Layout(machine.state)

@@ -390,7 +390,7 @@ class Machine(Learner):
         path = self.row_path()
         if path is not None:
             return path.learn(self, X, y)
-        room = self.limit is not None or self.n_points < self.n_slots
+        room = not self.may_grow or self.n_points < self.n_slots
         is_ready = "learn" in self.scratch and self.store.writes_in_loop
         is_due = self.parts.update.tile_rows(self.n_seen) == 1  # something, after this row
         # statistics come before the row, which may have to be undone
@@ -764,11 +764,18 @@ class Machine(Learner):
         self.state, self._room = larger, None
         self.scratch.pop("learn", None)  # which was compiled for the other kind of expansion
 
+    @property
+    def may_grow(self) -> bool:
+        """Whether there may be more points than there is room for now."""
+        return self.limit is None or self.n_slots < self.limit
+
     def make_room(self, n: int) -> None:
-        """Make sure that n more points fit, where there is no limit."""
+        """Make sure that n more points fit, as far as there may be so many."""
         wanted = self.n_points + n
-        if self.limit is None and wanted > self.n_slots:
+        if self.may_grow and wanted > self.n_slots:
             n_before, n_slots = self.n_slots, max(wanted, 2 * self.n_slots)
+            if self.limit is not None:  # it grows slowly, and memory with the square
+                n_slots = min(self.limit, max(wanted, n_before + n_before // 4))
             self.resize_slots(n_slots)
             if n_before <= _MANY_SLOTS < n_slots:
                 self._warn_of_size(max(n, self.n_points))

@@ -126,25 +126,31 @@ def _beside_points(field: Field) -> Field:
 
 def most_points(parts: Parts) -> int | None:
     """The most points that there can be at any time; None where there is no limit."""
-    limit = parts.budget.limit()
+    return _with_spare(parts, parts.budget.limit())
+
+
+def _with_spare(parts: Parts, limit: int | None) -> int | None:
+    """As many points, and those that an update may have beside them for a while."""
     return None if limit is None else int(limit) + int(parts.update.spare_slots(parts.budget))
 
 
-def first_slots(limit: int | None, n_points: int = 0) -> int:
-    """How many points a model has room for as it begins with n points; `limit` is the most."""
+def first_slots(parts: Parts, n_features: int, n_points: int = 0) -> int:
+    """How many points, or explicit features, a model has room for as it begins with n points."""
+    if parts.budget.is_folded:
+        return int(parts.kernel.n_explicit(n_features))
+    limit = _with_spare(parts, parts.budget.first_limit())
     if limit is not None:
-        return limit
+        return max(limit, n_points)
     return _FIRST_SLOTS if n_points <= _FIRST_SLOTS else max(n_points, 2 * _FIRST_SLOTS)
 
 
 def slots_of(parts: Parts, n_features: int, n_slots: int | None) -> tuple[int, int | None]:
     """How many slots a machine begins with, and its limit; `n_slots` is what a file says."""
+    first = first_slots(parts, n_features)
     if parts.budget.is_folded:
-        n_explicit = int(parts.kernel.n_explicit(n_features))
-        parts.update.check_size(n_explicit)
-        return n_explicit, n_explicit
-    limit = most_points(parts)
-    return first_slots(limit) if n_slots is None else n_slots, limit
+        parts.update.check_size(first)
+        return first, first
+    return first if n_slots is None else n_slots, most_points(parts)
 
 
 def refuse_beyond(max_bytes: int | None, needed: int, what: str) -> None:

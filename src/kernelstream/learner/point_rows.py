@@ -35,7 +35,7 @@ class PointRow(RowPath):
     def __init__(self, machine: "Machine") -> None:
         super().__init__(machine)
         self.rows, self.row_cache = machine.store.rows, machine.store.row_cache
-        self.has_limit, self.n_slots = machine.limit is not None, machine.n_slots
+        self.may_grow, self.n_slots = machine.may_grow, machine.n_slots
         self.kernel = machine.kernel.to_rule(machine.dtype)
         self.largest = machine.largest_norm2()
         self.x = np.zeros(1, machine.dtype)
@@ -54,7 +54,7 @@ class PointRow(RowPath):
 
     def rows_ahead(self, machine: "Machine") -> int:
         self.prepare()
-        room = MANY_ROWS if self.has_limit else self.n_slots - self.n_points.item()
+        room = self.n_slots - self.n_points.item() if self.may_grow else MANY_ROWS
         to_note = MANY_ROWS if self._journal is None else self._room_to_note()
         return min(room, to_note, super().rows_ahead(machine))
 

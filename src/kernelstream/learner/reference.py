@@ -332,16 +332,19 @@ class Reference:
         """Keep the budget. The new point is the last; where it replaces one, it takes its place."""
         budget = self.parts.budget
         n = len(self.points) - 1
-        if budget.fades() and n >= budget.size:
+        places = budget.first_limit()
+        if is_named(budget, "Merge"):  # may grow by a place for every 12 rows that found none
+            places = min(budget.limit(), max(places, self.n_competitions // 12))
+        if budget.fades() and n >= places:
             self.n_competitions += 1
         self.since[-1] = self.touched[-1] = self.n_competitions
         if is_named(budget, "LeastLoss", "Independent"):
             self._project(n)
-        elif is_named(budget, "Merge") and n >= budget.size:
+        elif is_named(budget, "Merge") and n >= places:
             self._merge()
-        elif is_named(budget, "OldestOut") and n >= budget.size:
+        elif is_named(budget, "OldestOut") and n >= places:
             self._drop_oldest()
-        elif is_named(budget, "SmallestOut") and n >= budget.size:
+        elif is_named(budget, "SmallestOut") and n >= places:
             sizes = np.sum(self.alpha**2, axis=1)
             if budget.half_life is not None:
                 sizes = sizes * self._fading(budget.half_life) ** 2
