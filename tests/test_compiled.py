@@ -10,7 +10,7 @@ import numba
 import pytest
 
 import kernelstream
-from kernelstream.compiled import _Keeper
+from kernelstream.compiled import _Keeper, compiled
 
 COMPILE = """
 import numpy as np
@@ -57,16 +57,45 @@ def test_copies_of_one_source_share_what_is_compiled(checkouts, tmp_path):
     assert hits(other, tmp_path) == ["0", "0"]
 
 
-def test_processes_that_keep_functions_at_the_same_time_do_not_mix_them_up(tmp_path, monkeypatch):
-    """One looks into the index, and then writes, while another does both."""
-    one, other = _Keeper(tmp_path, "loop"), _Keeper(tmp_path, "loop")
-    first, second = ((numba.float64,), "cpu"), ((numba.int64,), "cpu")
-    write = one._save_data
-    monkeypatch.setattr(other, "_load_index", dict)  # as it was before
-    monkeypatch.setattr(
-        one, "_save_data", lambda *given: (other.save(second, "of second"), write(*given))
-    )
-    one.save(first, "of first")
-    monkeypatch.undo()
-    assert one.load(second) == "of second"
-    assert one.load(first) in (None, "of first")  # then it is compiled once more
+def test_what_is_kept_is_found_by_the_types_that_it_was_made_for(tmp_path):
+    def loop(x):
+        return x + 1
+
+    made = compiled(loop)
+    one, other = (_Keeper(tmp_path, loop, is_piece=False) for _ in range(2))
+    for kind in (numba.float64, numba.int64):
+        made.compile((kind,))
+        one.save_overload((kind,), made.overloads[kind,])
+    assert len(one.kept()) == 2
+    for kind in (numba.float64, numba.int64):
+        assert other.load_overload((kind,), made.targetctx).entry_point(1) == 2
+        assert other.load_overload((kind,), made.targetctx).signature.args == (kind,)
+    assert other.load_overload((numba.float32,), made.targetctx) is None
+
+
+def test_a_file_of_other_types_is_not_taken(tmp_path):
+    """Names are hashes of descriptions; what a file says itself is what counts."""
+
+    def loop(x):
+        return x + 1
+
+    made, keeper = compiled(loop), _Keeper(tmp_path, loop, is_piece=False)
+    for kind in (numba.float64, numba.int64):
+        made.compile((kind,))
+        keeper.save_overload((kind,), made.overloads[kind,])
+    one, other = keeper.kept()
+    one.replace(other)
+    found = [keeper.load_overload((kind,), made.targetctx) for kind in (numba.float64, numba.int64)]
+    assert found == [None, None]
+
+
+def test_a_file_that_ends_too_early_is_made_again(tmp_path):
+    def loop(x):
+        return x + 1
+
+    made, keeper = compiled(loop), _Keeper(tmp_path, loop, is_piece=False)
+    made.compile((numba.float64,))
+    keeper.save_overload((numba.float64,), made.overloads[numba.float64,])
+    (file,) = keeper.kept()
+    file.write_bytes(file.read_bytes()[:-100])
+    assert keeper.load_overload((numba.float64,), made.targetctx) is None

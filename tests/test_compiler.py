@@ -104,3 +104,36 @@ def test_numbers_that_are_none_pass_as_in_python(values):
     """Where numbers are equal, or none, max() and min() answer the one that came first."""
     found = np.array(outermost(np.array(values)))
     assert found.tobytes() == np.array(outermost.py_func(np.array(values))).tobytes()
+
+
+def powers(x, n):
+    """Squares, which are one product, and powers that are not known when it is compiled."""
+    return x**2, -(x**2), x**3, x**n, n**2
+
+
+@pytest.mark.parametrize("x", [0.1, -1e-170, 1e160, -0.0, float("nan"), float("-inf"), 3])
+def test_powers_are_those_of_python(x):
+    x, n = (x, 2) if isinstance(x, int) else (np.float64(x), 2)
+    with np.errstate(all="ignore"):
+        squares, cube = (x * x, -(x * x), x * x, n * n), x * x * x
+    found = compiled(powers)(x, n)
+    np.testing.assert_array_equal(np.array(found)[[0, 1, 3, 4]], squares)
+    np.testing.assert_allclose(found[2], cube, rtol=1e-15)
+
+
+def pick(pairs, numbers):
+    """Items at constant places, of tuples whose items differ in type, and a loop that goes on."""
+    total, (count, row) = 0.0, pairs
+    for i in range(len(numbers)):
+        if i == numbers[0]:
+            continue
+        if i > pairs[0]:
+            total += row[0]
+            continue
+        total += pairs[1][-1] * numbers[i] + count
+    return total
+
+
+def test_tuples_of_different_items_and_loops_with_several_ways_back():
+    given = (3, np.array([0.5, 2.0])), (1, 2, 5, 7, 9, 11)
+    assert compiled(pick)(*given) == pick(*given)

@@ -9,6 +9,8 @@ import gc
 import hashlib
 import logging
 import os
+import pickle
+import re
 import sys
 import tempfile
 import threading
@@ -16,7 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,9 @@ import numpy as np
 from llvmlite.binding import get_host_cpu_name
 from numba import types
 from numba.core import event
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
 from numba.core.targetconfig import ConfigStack
 from numba.core.typing.templates import AbstractTemplate, infer_global
 from numba.extending import lower_builtin
@@ -36,6 +40,7 @@ from kernelstream.compiler import (
     WholeCompiler,
     as_called,
     rebuilt_piece,
+    reduced_piece,
 )
 
 __all__ = [
@@ -50,6 +55,8 @@ __all__ = [
     "makes_arrays",
     "no_message_while_compiling",
     "seconds_compiling",
+    "stands_in_for",
+    "type_of",
 ]
 
 _logger = logging.getLogger("kernelstream")
@@ -154,18 +161,39 @@ def helper(
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
 
-    def variant() -> Any:
+    def variant(kinds: Any) -> Any:
         return _variant(plain, _fastmath(any_order)) if apart else as_caller(plain, inlines)
 
-    class Helper(AbstractTemplate):
+    _make_callable(plain, variant)
+    return plain
+
+
+def stands_in_for(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: a function that says, by types, which one compiled code calls instead of `plain`.
+
+    That one is put into its caller, and compiled as its caller is.
+    """
+
+    def register(choose: Callable[..., Any]) -> Callable[..., Any]:
+        _make_callable(plain, lambda kinds: as_caller(choose(*kinds), inlines=True))
+        return choose
+
+    return register
+
+
+def _make_callable(plain: Callable[..., Any], variant: Callable[[Any], Any]) -> None:
+    """Let compiled code call a function; `variant` answers what it calls, by types."""
+
+    class Called(AbstractTemplate):
         key = plain
 
         def generic(self, arguments: Any, keywords: Any) -> Any:
-            return variant().get_call_type(self.context, arguments, keywords)
+            return variant(arguments).get_call_type(self.context, arguments, keywords)
 
-    infer_global(plain, types.Function(Helper))
-    lower_builtin(plain, types.VarArg(types.Any))(calling(lambda signature: variant()))
-    return plain
+    infer_global(plain, types.Function(Called))
+    lower_builtin(plain, types.VarArg(types.Any))(
+        calling(lambda signature: variant(signature.args))
+    )
 
 
 def calling(choose: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -218,47 +246,80 @@ def makes_arrays(function: Callable[..., Any]) -> None:
 
 def _cached(function: Callable[..., Any], options: dict[str, Any], folder: str = "") -> Any:
     """What the compiler makes of a function; on disk, if the function is ours, in `folder`."""
-    keeps = _FOLDER is not None and _is_of_package(function)
-    before = numba.config.CACHE_DIR  # type: ignore[attr-defined]
-    if _FOLDER is not None:
-        # read while decorating
-        numba.config.CACHE_DIR = str(_FOLDER)  # type: ignore[attr-defined]
-    try:
-        made = numba.njit(cache=keeps, **options)(function)
-    finally:
-        numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
-    if keeps and _FOLDER is not None:
-        cache = made._cache  # noqa: SLF001 (nothing of it is public)
-        name = cache._impl.filename_base  # noqa: SLF001
-        cache._cache_file = _Keeper(_FOLDER / folder / function.__module__, name)  # noqa: SLF001
-        if options.get("pipeline_class") in (PieceCompiler, CountingPieceCompiler):
-            cache._impl.rebuild = rebuilt_piece  # noqa: SLF001
+    made = numba.njit(**options)(function)
+    if _FOLDER is not None and _is_of_package(function) and function.__closure__ is None:
+        is_piece = options.get("pipeline_class") in (PieceCompiler, CountingPieceCompiler)
+        made._cache = _Keeper(_FOLDER / folder / function.__module__, function, is_piece)  # noqa: SLF001
     return made
 
 
-class _Keeper(IndexDataCacheFile):
+class _Keeper(NullCache):
     """Keeps on disk what was compiled for parts of this package, and nothing else.
+
+    Each result is one file, named by a hash of all that it was made for. Numba keeps two files, of
+    which one lists the others and is read and written again for each; and where two processes do so
+    at the same time, results of one are lost.
 
     The folder is that of our source. A part of the user's may change while ours does not; machine
     code made of its old lines would then be taken for that of the new ones.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
-        super().__init__(str(folder), name, source_stamp="")
+    def __init__(self, folder: Path, function: Any, is_piece: bool) -> None:
         self._folder = folder
+        name = re.sub(r"\W+", "-", function.__qualname__)
+        self._stem = f"{name}-{function.__code__.co_firstlineno}"
+        self._is_piece = is_piece
 
-    def save(self, key: Any, data: Any) -> None:
-        if all(map(_is_known, key[0])):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            super().save(key, data)
+    @property
+    def cache_path(self) -> str:
+        return str(self._folder)
 
-    def _data_name(self, number: int) -> str:
-        """A name that no other process chooses, whatever its index says.
+    def load_overload(self, kinds: Any, target: Any) -> Any:
+        """What was made for arguments of these types; None, if it must be made again."""
+        if ConfigStack.top_or_none() is None:  # else it was done for the function that calls it
+            target.refresh()
+        try:
+            known, kept = pickle.loads(self._path(kinds, target).read_bytes())
+        except (FileNotFoundError, EOFError, pickle.UnpicklingError):  # it may not be complete
+            return None
+        if known != kinds:
+            return None
+        return (rebuilt_piece if self._is_piece else CompileResult._rebuild)(target, *kept)  # noqa: SLF001
 
-        Numba counts. Where two processes keep functions of one name at the same time, both may take
-        the same number; the index of one then leads to the machine code of the other.
-        """
-        return f"{Path(self._index_name).stem}.{uuid.uuid4().hex[:16]}.nbc"
+    def save_overload(self, kinds: Any, made: Any) -> None:
+        """Keep what was made for arguments of these types."""
+        if not all(map(_is_known, kinds)) or made.library.has_dynamic_globals:
+            return
+        kept = (reduced_piece if self._is_piece else CompileResult._reduce)(made)  # noqa: SLF001
+        path = self._path(kinds, made.target_context)
+        written = path.with_suffix(f".{uuid.uuid4().hex}")  # which no other process writes
+        self._folder.mkdir(parents=True, exist_ok=True)
+        written.write_bytes(dumps((kinds, kept)))
+        written.replace(path)
+
+    def kept(self) -> list[Path]:
+        """The files of all that is kept of this function."""
+        return list(self._folder.glob(f"{self._stem}.*.nbc"))
+
+    def _path(self, kinds: Any, target: Any) -> Path:
+        made_for = *map(_description, kinds), *_machine_of(target.codegen())
+        name = hashlib.sha256("\n".join(made_for).encode()).hexdigest()[:32]
+        return self._folder / f"{self._stem}.{name}.nbc"
+
+
+@cache
+def _machine_of(generator: Any) -> tuple[str, ...]:
+    """The processor and its instructions, for which a generator of code writes."""
+    return tuple(map(str, generator.magic_tuple()))
+
+
+@cache
+def _description(kind: Any) -> str:
+    """A type of the compiler in words, which are the same in all processes."""
+    record = getattr(kind, "instance_class", None)
+    home = "" if record is None else record.__module__
+    kinds: Any = kind if isinstance(kind, types.BaseTuple) else ()
+    return f"{home} {kind} ({', '.join(map(_description, kinds))})"
 
 
 def _is_known(kind: Any) -> bool:
@@ -284,7 +345,7 @@ def entry_point(function: Any, *arguments: Any) -> Callable[..., Any]:
     """
     if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
         return function
-    signature = tuple(numba.typeof(argument) for argument in arguments)
+    signature = tuple(map(type_of, arguments))
     function.compile(signature)
     code = function.overloads[signature].entry_point
     are_as_compiled = check_of(arguments)
@@ -300,6 +361,17 @@ def entry_point(function: Any, *arguments: Any) -> Callable[..., Any]:
         return code(*arguments)
 
     return call
+
+
+def type_of(value: Any) -> Any:
+    """The compiler's type of an argument.
+
+    Numba has a function for this, which takes five milliseconds for each class of records that it
+    has not seen: it asks whether that class belongs to any of those that it knows.
+    """
+    if isinstance(value, tuple):
+        return types.BaseTuple.from_types(tuple(map(type_of, value)), type(value))
+    return numba.typeof(value)
 
 
 def check_of(example: Any) -> Callable[[Any], bool]:

@@ -19,10 +19,15 @@ from numba.core import cgutils, config, ir, types
 from numba.core.analysis import compute_use_defs, must_use_alloca
 from numba.core.codegen import CPUCodegen, JITCodeLibrary
 from numba.core.compiler import Compiler, CompilerBase, Flags, compile_result
-from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.compiler_machinery import FunctionPass, PassManager, register_pass
 from numba.core.cpu import CPUContext
+from numba.core.ir_utils import build_definitions
 from numba.core.lowering import Lower
+from numba.core.rewrites.static_getitem import RewriteConstGetitems, RewriteConstSetitems
+from numba.core.rewrites.static_raise import RewriteConstRaises
+from numba.core.ssa import reconstruct_ssa
 from numba.core.targetconfig import ConfigStack
+from numba.core.transforms import canonicalize_cfg
 from numba.core.typed_passes import (
     BaseNativeLowering,
     NoPythonBackend,
@@ -34,8 +39,6 @@ from numba.core.typing import signature as signature_of
 from numba.core.untyped_passes import (
     DeadBranchPrune,
     FixupArgs,
-    GenericRewrites,
-    IRProcessing,
     ReconstructSSA,
     RewriteSemanticConstants,
     TranslateByteCode,
@@ -49,6 +52,7 @@ from kernelstream.words import AsTheyAre, Wrapper, can_be_words
 
 __all__ = [
     "CountingPieceCompiler", "PieceCompiler", "WholeCompiler", "as_called", "rebuilt_piece",
+    "reduced_piece",
 ]  # fmt: skip
 
 
@@ -164,6 +168,10 @@ class _Lowering(Lower):
         self._singly_assigned_vars = made_in.keys() - on_stack
         self._blk_local_varmap: dict[str, Any] = {}
 
+    def alloca_lltype(self, name: str, kind: Any, datamodel: Any = None) -> Any:
+        # Numba also asks for the size of each variable, to tell debuggers, and LLVM for each size.
+        return cgutils.alloca_once(self.builder, kind, name=name, zfill=False)
+
     # Numba writes an array to the stack to read an element, and looks for a way to do so each time.
 
     def lower_inst(self, statement: Any) -> Any:
@@ -206,6 +214,13 @@ class _Lowering(Lower):
         signature = self.fndesc.calltypes[expression]
         function = self.context.typing_context.resolve_value_type(op)
         is_plain = all(isinstance(each, types.Integer | types.Float) for each in signature.args)
+        if op is operator.pow and self._is_square(expression):
+            # Numba compiles a function that multiplies in a loop, to the same result.
+            number, given = self.loadvar(expression.lhs.name), self.typeof(expression.lhs.name)
+            multiply = self.context.get_function(operator.mul, signature_of(given, given, given))
+            return self.context.cast(
+                self.builder, multiply(self.builder, [number] * 2), given, kind
+            )
         if not (is_plain and signature.args in function._impl_keys) or op is operator.pow:
             return super().lower_binop(kind, expression, op)
         values = [
@@ -214,6 +229,11 @@ class _Lowering(Lower):
         ]
         result = self.context.get_function(function, signature)(self.builder, values)
         return self.context.cast(self.builder, result, signature.return_type, kind)
+
+    def _is_square(self, expression: Any) -> bool:
+        exponent = self.typeof(expression.rhs.name)
+        is_two = isinstance(exponent, types.IntegerLiteral) and exponent.literal_value == 2
+        return is_two and isinstance(self.typeof(expression.lhs.name), types.Float)
 
     def create_cpython_wrapper(self, release_gil: bool = False) -> None:
         if not all(map(can_be_words, self.fndesc.argtypes)):
@@ -343,9 +363,19 @@ class _Piece(_Library):
         pass
 
     def _finalize_final_module(self) -> None:
+        # What is missing, or wrong, shows in the function that Python calls.
         self._finalize_dynamic_globals()
-        self._verify_declare_only_symbols()
         self._finalized = True
+
+    def _get_module_for_linking(self) -> Any:
+        """Itself, where Numba makes a copy for those that link it: a piece is nothing else."""
+        self._ensure_finalized()
+        if self._shared_module is None:
+            self._shared_module = self._final_module
+            for function in self._shared_module.functions:
+                if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                    function.linkage = llvm.Linkage.linkonce_odr
+        return self._shared_module
 
     def get_pointer_to_function(self, name: str) -> int:
         return 0
@@ -361,24 +391,82 @@ class _Piece(_Library):
         return self.serialize_using_bitcode()
 
 
-def rebuilt_piece(target: Any, kept: tuple[Any, ...]) -> Any:
+def reduced_piece(made: Any) -> tuple[Any, ...]:
+    """What is kept on disk of a piece: what `rebuilt_piece` takes."""
+    descriptor = made.fndesc
+    descriptor.typemap = descriptor.calltypes = None  # of all its variables, which nobody reads
+    environments = tuple(made._find_referenced_environments())
+    library = made.library
+    code = library.name, library._final_module.as_bitcode()
+    return code, descriptor, made.environment, made.signature, made.reload_init, environments
+
+
+def rebuilt_piece(
+    target: Any, code: Any, descriptor: Any, environment: Any, signature: Any, reload_init: Any,
+    environments: Any,
+) -> Any:  # fmt: skip
     """What was kept on disk of a piece; Numba's own way would make machine code of it."""
-    (name, _, bitcode), fndesc, environment, signature, objectmode, lifted, *rest = kept
-    annotation, reload_init, environments = rest
     for init in reload_init:
         init()
+    name, bitcode = code
     piece = _Piece(target.codegen(), name)
     piece._final_module = llvm.parse_bitcode(bitcode)
     piece._finalize_final_module()
     return compile_result(
         target_context=target, typing_context=target.typing_context, library=piece,
-        entry_point=target.get_executable(piece, fndesc, environment), environment=environment,
-        fndesc=fndesc, type_annotation=annotation, signature=signature, objectmode=objectmode,
-        lifted=lifted, reload_init=reload_init, referenced_envs=environments,
+        entry_point=target.get_executable(piece, descriptor, environment),
+        environment=environment, fndesc=descriptor, type_annotation="", signature=signature,
+        objectmode=False, lifted=(), reload_init=reload_init, referenced_envs=environments,
     )  # fmt: skip
 
 
 # --- the steps ------------------------------------------------------------------------------------
+
+
+# Between all steps Numba finds out anew how long each variable lives, to count references.
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Rewrite(FunctionPass):
+    """Items at constant places of tuples, which may differ in type, and constant errors."""
+
+    _name: Any = "kernelstream_rewrite"
+    _rules = RewriteConstGetitems, RewriteConstSetitems, RewriteConstRaises
+
+    def __init__(self) -> None:
+        super().__init__()  # which Numba leaves abstract
+
+    def run_pass(self, state: Any) -> bool:
+        program = state.func_ir
+        program.blocks = canonicalize_cfg(program.blocks)
+        for rule in self._rules:
+            for label, block in program.blocks.items():
+                rewrite, changed = rule(state), block
+                while rewrite.match(program, changed, state.typemap, state.calltypes):
+                    changed = rewrite.apply()
+                program.blocks[label] = changed
+        return True
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _AssignOnce(ReconstructSSA):
+    _name: Any = "kernelstream_assign_once"
+
+    def run_pass(self, state: Any) -> bool:
+        state.func_ir = reconstruct_ssa(state.func_ir)
+        self._patch_locals(state)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _StripPhis(PreLowerStripPhis):
+    _name: Any = "kernelstream_strip_phis"
+
+    def run_pass(self, state: Any) -> bool:
+        state.func_ir = self._strip_phi_nodes(state.func_ir)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return True
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
@@ -418,13 +506,12 @@ class WholeCompiler(CompilerBase):
         passes.passes = [
             (TranslateByteCode, "analyzing bytecode"),
             (FixupArgs, "fix up args"),
-            (IRProcessing, "processing IR"),
             (RewriteSemanticConstants, "rewrite semantic constants"),
             (DeadBranchPrune, "dead branch pruning"),
-            (GenericRewrites, "nopython rewrites"),
-            (ReconstructSSA, "ssa"),
+            (_Rewrite, "rewrites"),
+            (_AssignOnce, "ssa"),
             (NopythonTypeInference, "nopython frontend"),
-            (PreLowerStripPhis, "remove phis nodes"),
+            (_StripPhis, "remove phis nodes"),
             (self.lowering, "native lowering"),
             (NoPythonBackend, "nopython mode backend"),
         ]

@@ -23,7 +23,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.compiler_lock import global_compiler_lock
 
-from kernelstream.compiled import check_of
+from kernelstream.compiled import check_of, type_of
 from kernelstream.words import WORD, WORDS, word
 
 __all__ = ["Call", "in_one_call"]
@@ -94,7 +94,7 @@ class Call:
     def in_machine_code(self) -> tuple[int, int]:
         """The addresses of the code that reads the words, and of the words."""
         if self._words is None:
-            kinds = tuple(numba.typeof(argument) for argument in self.arguments)
+            kinds = tuple(map(type_of, self.arguments))
             self._kinds = lambda: kinds
             self.function.compile(kinds)
             made = self.function.overloads[kinds]

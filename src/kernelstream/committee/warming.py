@@ -124,8 +124,8 @@ def compile_side_by_side(
 ) -> None:
     """Compile pieces in this process and `n_jobs` - 1 others, and `tell` when one is finished.
 
-    Where two processes kept the same function at the same time, one of the results may be lost;
-    whoever needs it compiles it again. A process that fails leaves its piece to whoever needs it.
+    What two processes compile at the same time is kept once. A process that fails leaves its piece
+    to whoever needs it.
     """
     waiting = deque(pieces)
     helpers = [

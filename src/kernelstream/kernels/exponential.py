@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
 from kernelstream.arrays import namespace_of
+from kernelstream.compiled import stands_in_for
 
 __all__ = ["exp_of_negative", "not_negative", "square_root"]
 
@@ -70,41 +71,51 @@ _bits_of, _number_of = _bits(types.float64, types.int64)
 _bits_of_32, _number_of_32 = _bits(types.float32, types.int32)
 
 
-@overload(exp_of_negative, jit_options={"forceinline": True})
-def _overload_exp(x):
-    def double(x):
-        x = max(x, -700.0)
-        shifted = x * _LOG2_E + _SHIFT
-        n = shifted - _SHIFT
-        r = (x - n * _LN_2) - n * _LN_2_REST
-        # In groups, which do not wait for each other; a loop would keep `r` from being several.
-        r2 = r * r
-        r4 = r2 * r2
-        low = (_T[0] + _T[1] * r) + r2 * (_T[2] + _T[3] * r)
-        middle = (_T[4] + _T[5] * r) + r2 * (_T[6] + _T[7] * r)
-        high = (_T[8] + _T[9] * r) + r2 * (_T[10] + _T[11] * r) + r4 * (_T[12] + _T[13] * r)
-        series = low + r4 * (middle + r4 * high)
-        return series * _number_of((_bits_of(shifted) + 1023) << 52)
-
-    def single(x):
-        x = max(x, _LOWEST_32)
-        shifted = x * _LOG2_E_32 + _SHIFT_32
-        n = shifted - _SHIFT_32
-        r = (x - n * _LN_2_32) - n * _LN_2_REST_32
-        r2 = r * r
-        low = (_T_32[0] + _T_32[1] * r) + r2 * (_T_32[2] + _T_32[3] * r)
-        high = (_T_32[4] + _T_32[5] * r) + r2 * (_T_32[6] + _T_32[7] * r)
-        series = low + r2 * r2 * high
-        return series * _number_of_32(types.int32((_bits_of_32(shifted) + 127) << 23))
-
-    return single if x == types.float32 else double
+def _exp(x):
+    x = max(x, -700.0)
+    shifted = x * _LOG2_E + _SHIFT
+    n = shifted - _SHIFT
+    r = (x - n * _LN_2) - n * _LN_2_REST
+    # In groups, which do not wait for each other; a loop would keep `r` from being several.
+    r2 = r * r
+    r4 = r2 * r2
+    low = (_T[0] + _T[1] * r) + r2 * (_T[2] + _T[3] * r)
+    middle = (_T[4] + _T[5] * r) + r2 * (_T[6] + _T[7] * r)
+    high = (_T[8] + _T[9] * r) + r2 * (_T[10] + _T[11] * r) + r4 * (_T[12] + _T[13] * r)
+    series = low + r4 * (middle + r4 * high)
+    return series * _number_of((_bits_of(shifted) + 1023) << 52)
 
 
-@overload(not_negative, jit_options={"forceinline": True})
-def _overload_not_negative(x):
-    return lambda x: x if x > 0 else x - x
+def _exp_32(x):
+    x = max(x, _LOWEST_32)
+    shifted = x * _LOG2_E_32 + _SHIFT_32
+    n = shifted - _SHIFT_32
+    r = (x - n * _LN_2_32) - n * _LN_2_REST_32
+    r2 = r * r
+    low = (_T_32[0] + _T_32[1] * r) + r2 * (_T_32[2] + _T_32[3] * r)
+    high = (_T_32[4] + _T_32[5] * r) + r2 * (_T_32[6] + _T_32[7] * r)
+    series = low + r2 * r2 * high
+    return series * _number_of_32(types.int32((_bits_of_32(shifted) + 127) << 23))
 
 
-@overload(square_root, jit_options={"forceinline": True})
-def _overload_square_root(x):
-    return lambda x: np.sqrt(x)
+def _larger_than_zero(x):
+    return x if x > 0 else x - x
+
+
+def _sqrt(x):
+    return np.sqrt(x)
+
+
+@stands_in_for(exp_of_negative)
+def _choose_exp(x):
+    return _exp_32 if x == types.float32 else _exp
+
+
+@stands_in_for(not_negative)
+def _choose_not_negative(x):
+    return _larger_than_zero
+
+
+@stands_in_for(square_root)
+def _choose_square_root(x):
+    return _sqrt

@@ -46,14 +46,15 @@ def rule(cls: Any = None, *, defaults: type | None = None, allocates: bool = Fal
     """
     if cls is None:
         return lambda cls: rule(cls, defaults=defaults, allocates=allocates)
+    own = {name for name, _ in _methods(cls)}
     for name, function in _methods(defaults):
         if name not in vars(cls):
             setattr(cls, name, function)
     if not cls._fields:
         cls = _with_a_field(cls)
     for name, function in _methods(cls):
-        _make_callable(name, tuple(inspect.signature(function).parameters))
-        if allocates:
+        _make_callable(name, _parameters(function))
+        if allocates and name in own:
             makes_arrays(function)
     return cls
 
@@ -64,6 +65,11 @@ def _methods(cls: type | None) -> list[tuple[str, Any]]:
         for name, function in ({} if cls is None else vars(cls)).items()
         if inspect.isfunction(function) and not name.startswith("_")
     ]
+
+
+def _parameters(function: Any) -> tuple[str, ...]:
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
 
 
 def _with_a_field(cls: Any) -> Any:
