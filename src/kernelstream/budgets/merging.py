@@ -220,7 +220,7 @@ class Merge(Budget):
         How many points are kept; at least 2.
     most : int, default=None
         How many points may be kept in a long stream. None: as many as `size`. Otherwise there is a
-        place for every 16 rows that wanted to become points and found none, `size` places at first
+        place for every 12 rows that wanted to become points and found none, `size` places at first
         and `most` at last.
 
     References

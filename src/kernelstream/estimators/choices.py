@@ -240,11 +240,14 @@ def solver_of(model: Any) -> str | None:
 
 
 def gains_from_device(model: Any) -> bool:
-    """Whether a model of these parameters keeps so many dense points that a device pays."""
+    """Whether a model of these parameters keeps so many dense points that a device pays.
+
+    What counts are those it begins with: a budget that may grow gets there late, if at all.
+    """
     budget = budget_of(model)
     if budget.is_folded or solver_of(model) is not None:
         return False
-    limit = budget.limit()
+    limit = budget.first_limit()
     return limit is None or limit >= _MANY_POINTS
 
 
