@@ -23,7 +23,7 @@ _LEAST_KAPPA = 1e-9
 _RIDGE = 1e-3
 _IDLE = 8.0  # points with which nothing is merged fade so many times as fast
 _HALF_LIFE = 256  # times the size: mergers after which a point counts half, in choosing who goes
-_ROWS_PER_PLACE = 12  # rows that found no place, for each place of a budget that grows
+_ROWS_PER_PLACE = 24  # rows with one output that found no place, for each place more
 
 
 @compiled
@@ -122,7 +122,7 @@ class MergeRule(NamedTuple):
 
     def make_room(self, budget_state, expansion, tile, i, point):
         n, gram, memory = expansion.n_points[0], budget_state.gram, budget_state.products
-        if n < min(self.most, max(self.size, budget_state.contests[0] // _ROWS_PER_PLACE)):
+        if n < self.places(budget_state, point.alpha.shape[0]):
             budget_state.since[n] = budget_state.contests[0]
             budget_state.touched[n] = budget_state.contests[0]
             return Merging(JOINS, n, -1, 0.0, gram, memory)
@@ -158,6 +158,11 @@ class MergeRule(NamedTuple):
         budget_state.since[partner] = weight * born + (1.0 - weight) * other
         budget_state.touched[partner] = now
         return Merging(MERGES if slot >= 0 else IS_MERGED, slot, partner, share, gram, memory)
+
+    def places(self, budget_state, n_outputs):
+        """How many points there may be now: functions that divide many classes need more."""
+        grown = budget_state.contests[0] * n_outputs // _ROWS_PER_PLACE
+        return min(self.most, max(self.size, grown))
 
     def halvings(self, budget_state, j):
         """How often a point's coefficients have been halved, for its age and for being idle."""
@@ -220,8 +225,8 @@ class Merge(Budget):
         How many points are kept; at least 2.
     most : int, default=None
         How many points may be kept in a long stream. None: as many as `size`. Otherwise there is a
-        place for every 12 rows that wanted to become points and found none, `size` places at first
-        and `most` at last.
+        place for every 24 rows that wanted to become points and found none, and with K outputs for
+        every 24 / K of them; `size` places at first and `most` at last.
 
     References
     ----------

@@ -19,7 +19,7 @@ __all__ = ["AutoClassifier", "AutoRegressor"]
 _MOST_FOR_SQUARES = 200  # features, up to which recursive least squares takes little time
 _WHOLE_STEP = 1e9  # C of a machine that repeats the last target
 _NARROW = 0.5  # what a narrow kernel says counts less at first: it knows the nearest rows only
-_MOST_MERGED = 1024  # points of a machine that merges them, in a long stream
+_MOST_MERGED = 2048  # points of a machine that merges them, in a long stream
 _LEAST_POINTS = 8  # of a member, however small the budget
 _SQUARES = 4.0  # scores of least squares on labels are small: what they are multiplied with
 

@@ -333,8 +333,9 @@ class Reference:
         budget = self.parts.budget
         n = len(self.points) - 1
         places = budget.first_limit()
-        if is_named(budget, "Merge"):  # may grow by a place for every 12 rows that found none
-            places = min(budget.limit(), max(places, self.n_competitions // 12))
+        if is_named(budget, "Merge"):  # may grow by K places for every 24 rows that found none
+            grown = self.n_competitions * self.alpha.shape[1] // 24
+            places = min(budget.limit(), max(places, grown))
         if budget.fades() and n >= places:
             self.n_competitions += 1
         self.since[-1] = self.touched[-1] = self.n_competitions
