@@ -1,9 +1,7 @@
 """Every kernel: its formula, blocks of any shape, positive semidefinite, safe."""
 
-import math
 from functools import partial
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -29,7 +27,6 @@ from kernelstream.kernels import (
     as_kernel,
     names,
 )
-from kernelstream.kernels.exponential import exp_of_negative
 
 
 def matern(X, Z, gamma):
@@ -182,20 +179,3 @@ def test_a_sum_is_a_part_like_the_others():
         Sum(RBF(1.0), 3.0)
     with pytest.raises(ValueError, match="factor=0"):
         Scaled(Linear(), 0.0)
-
-
-def test_the_compiled_exponential_is_the_librarys():
-    @numba.njit
-    def many(x, out):
-        for i in range(len(x)):
-            out[i] = exp_of_negative(x[i])
-
-    x = -np.concatenate([[0.0, 1e-300, 1e-20], np.logspace(-12, np.log10(690), 20_000)])
-    found = np.empty_like(x)
-    many(x, found)
-    np.testing.assert_allclose(found, np.exp(x), rtol=1e-15)
-    beyond = np.array([-700.0, -745.0, -1e10, -np.inf])
-    found = np.empty_like(beyond)
-    many(beyond, found)
-    assert (found < 1e-300).all()
-    assert exp_of_negative(-1.0) == math.exp(-1.0)

@@ -7,9 +7,10 @@ import numpy as np
 
 from kernelstream.budgets.base import Budget, BudgetRule, fade, norm2_of, smallest
 from kernelstream.compiled import compiled, helper
+from kernelstream.elementary import exp_of_negative, log_of_share, power_of_two
 from kernelstream.expansion import IS_DROPPED, IS_MERGED, JOINS, MERGES, REPLACES, Merging
 from kernelstream.expansion.operations import put_into_gram
-from kernelstream.parts import SLACK, Choice, Field, integer_at_least, part, rule
+from kernelstream.parts import LARGEST_NUMBER, SLACK, Choice, Field, integer_at_least, part, rule
 
 __all__ = ["Merge", "best_share", "cost_of_merging", "first_share"]
 
@@ -56,7 +57,7 @@ def best_share(kappa, goes2, stays2, product):
     return h
 
 
-@helper
+@helper(inlines=True)
 def first_share(goes2, stays2, product):
     """The best share of two points that are close, as far as `best_share` looks for it.
 
@@ -74,12 +75,11 @@ def first_share(goes2, stays2, product):
     0.5
     """
     total = goes2 + stays2 + 2.0 * product
-    if total <= 0.0:
-        return 0.0
-    return min(max((goes2 + product) / total, -1.0), 2.0)
+    share = (goes2 + product) / (total if total > 0.0 else 1.0)
+    return min(max(share, -1.0), 2.0) if total > 0.0 else 0.0
 
 
-@compiled
+@helper(inlines=True)
 def cost_of_merging(kappa, goes2, stays2, product):
     """What it costs to replace two points by one, at nearly the best place.
 
@@ -91,13 +91,14 @@ def cost_of_merging(kappa, goes2, stays2, product):
         As in `best_share`.
     """
     h = first_share(goes2, stays2, product)
-    log_kappa = math.log(max(kappa, 1e-300))
-    w1, w2 = math.exp(log_kappa * (1.0 - h) * (1.0 - h)), math.exp(log_kappa * h * h)
+    log_kappa = log_of_share(kappa)
+    w1 = exp_of_negative(log_kappa * (1.0 - h) * (1.0 - h))
+    w2 = exp_of_negative(log_kappa * h * h)
     kept = goes2 * w1 * w1 + stays2 * w2 * w2 + 2.0 * product * w1 * w2
-    if h < 0.0:  # that holds for points that are close; otherwise the larger one stays in its place
-        kept = max(kept, goes2 * kappa * kappa + stays2 + 2.0 * product * kappa)
-    elif h > 1.0:
-        kept = max(kept, goes2 + stays2 * kappa * kappa + 2.0 * product * kappa)
+    # a share beyond the two holds for points that are close; otherwise the larger one stays
+    larger, smaller = (stays2, goes2) if h < 0.0 else (goes2, stays2)
+    in_place = larger + smaller * kappa * kappa + 2.0 * product * kappa
+    kept = max(kept, in_place) if h < 0.0 or h > 1.0 else kept
     return (1.0 - _RIDGE) * (goes2 + stays2 - kept) + 2.0 * kappa * product
 
 
@@ -130,13 +131,13 @@ class MergeRule(NamedTuple):
         now, p = float(budget_state.contests[0]), expansion.scale[0]
         new2, sizes = norm2_of(point.alpha), budget_state.sizes
         for j in range(n):
-            sizes[j] = expansion.size2[j] * 0.25 ** self.halvings(budget_state, j)
+            sizes[j] = expansion.size2[j] * power_of_two(-2 * self.halvings(budget_state, j))
         slot = smallest(sizes, n)
         goes2, halves = p * p * sizes[slot], 1.0
         if new2 < goes2 * (1.0 - SLACK):
             slot, goes2 = -1, new2
         else:
-            halves = 0.5 ** self.halvings(budget_state, slot)
+            halves = power_of_two(-self.halvings(budget_state, slot))
         partner = self.cheapest_partner(budget_state, expansion, tile, i, point, slot, halves)
         born = now
         if slot >= 0:
@@ -186,20 +187,24 @@ class MergeRule(NamedTuple):
                 for j in range(n):
                     products[j] += goes * p * expansion.coef[m, 0, j]
                 products[n] += goes * point.alpha[m]
-        partner, least = -1, np.inf
-        for j in range(n + 1):  # the last candidate is the new point
-            if j == slot or (slot < 0 and j == n):
-                continue
-            if j < n:
-                kappa = np.float64(tile.k[j, i]) if slot < 0 else budget_state.gram[slot, j]
-                stays2 = p * p * expansion.size2[j]
-            else:
-                kappa, stays2 = np.float64(tile.k[slot, i]), new2
-            if kappa < _LEAST_KAPPA:
-                continue
+        costs = budget_state.sizes  # which are known, and needed no more
+        if slot < 0:
+            for j in range(n):
+                costs[j] = np.float64(tile.k[j, i])
+            costs[n] = 0.0  # the new point is no partner of itself
+        else:
+            for j in range(n):
+                costs[j] = np.float64(budget_state.gram[slot, j])
+            costs[n], costs[slot] = np.float64(tile.k[slot, i]), 0.0
+        for j in range(n + 1):  # without a branch, so that several are computed at once
+            kappa = costs[j]
+            stays2 = p * p * expansion.size2[j] if j < n else new2
             cost = cost_of_merging(kappa, goes2, stays2, products[j])
-            if cost < least - SLACK * goes2:
-                partner, least = j, cost
+            costs[j] = cost if kappa >= _LEAST_KAPPA else LARGEST_NUMBER
+        partner, least = -1, LARGEST_NUMBER
+        for j in range(n + 1):  # the last candidate is the new point
+            if costs[j] < least - SLACK * goes2:
+                partner, least = j, costs[j]
         return partner
 
     def inserted(self, budget_state, tile, slot, i, n, grown):

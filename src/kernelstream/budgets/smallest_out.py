@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from kernelstream.budgets.base import BudgetRule, fade, norm2_of, smallest
 from kernelstream.budgets.dropping import Dropping
+from kernelstream.elementary import power_of_two
 from kernelstream.expansion import IS_DROPPED, JOINS, REPLACES, Replacing
 from kernelstream.parts import SLACK, Field, integer_at_least, part, rule
 
@@ -54,7 +55,7 @@ class FadingSmallestRule(NamedTuple):
         p, sizes = expansion.scale[0], budget_state.sizes
         for j in range(n):
             age = (budget_state.contests[0] - budget_state.since[j]) / self.half_life
-            sizes[j] = expansion.size2[j] * 0.25 ** fade(age)
+            sizes[j] = expansion.size2[j] * power_of_two(-2 * fade(age))
         slot = smallest(sizes, n)
         if norm2_of(point.alpha) < p * p * sizes[slot] * (1.0 - SLACK):
             return Replacing(IS_DROPPED, -1)

@@ -44,9 +44,10 @@ class AutoClassifier(CommitteeClassifier):
         None: the members that were chosen for all streams. Otherwise as in `Committee`.
     mixing : mixing part, default=None
     budget : int, default=512
-        How many points the largest member keeps, and twice as many in a long stream with labels
-        that are hard to tell apart; those of the others grow and shrink with it. Time and memory
-        do, too (docs/untuned.md has figures). It does not change `members` that are given.
+        How many points the largest member keeps, and up to four times as many in a long stream
+        with many labels that are hard to tell apart; those of the others grow and shrink with it.
+        Time and memory do, too (docs/untuned.md has figures). It does not change `members` that
+        are given.
     prompt_targets : bool, default=False
         Whether the label of each row is known before the next row is predicted. True adds a member
         that repeats the last label, which helps where labels come in runs. Where labels come late

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from kernelstream.compiled import helper
+from kernelstream.elementary import exp_of_negative, log_of_share
 
 __all__ = [
     "SMALLEST_SCALE", "add_to_rest", "correct_for_drop", "decay_all", "dot", "dot_on", "drop",
@@ -327,8 +328,9 @@ def merge(expansion, tile, gram, between, slot, partner, share, i, point):
     w2 = math.exp(log_kappa * share * share)
     expansion.average.merge_sum(expansion, slot, partner, w1, w2, point)
     for m in range(n):
-        k_goes = np.float64(tile.k[m, i]) if slot < 0 else gram[slot, m]
-        between[m] = blend(k_goes, gram[partner, m], share, log_kappa)
+        between[m] = np.float64(tile.k[m, i]) if slot < 0 else gram[slot, m]
+    for m in range(n):
+        between[m] = blend(between[m], gram[partner, m], share, log_kappa)
     k_new = blend(np.float64(tile.k[line, i]), np.float64(tile.k[partner, i]), share, log_kappa)
     for k in range(expansion.coef.shape[0]):
         correct_for_merger(
@@ -363,16 +365,15 @@ def merge(expansion, tile, gram, between, slot, partner, share, i, point):
     tile.changes.mark(partner)
 
 
-@helper
+@helper(inlines=True)
 def blend(k_goes, k_stays, h, log_kappa):
     """The RBF kernel value of the point z a share h of the way from one point to another.
 
     ``|z - x|^2 = h |g - x|^2 + (1 - h) |j - x|^2 - h (1 - h) |g - j|^2``.
     """
-    if k_goes <= 0.0 or k_stays <= 0.0:
-        return 0.0
-    exponent = h * math.log(k_goes) + (1.0 - h) * math.log(k_stays) - h * (1.0 - h) * log_kappa
-    return math.exp(min(exponent, 0.0))
+    exponent = h * log_of_share(k_goes) + (1.0 - h) * log_of_share(k_stays)
+    value = exp_of_negative(min(exponent - h * (1.0 - h) * log_kappa, 0.0))
+    return value if min(k_goes, k_stays) > 0.0 else 0.0
 
 
 @helper
@@ -384,7 +385,7 @@ def correct_for_merger(
     With r = alpha_g k_g + alpha_j k_j - alpha_z k_z, f becomes f - r_f and v becomes v - r_v.
     """
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
-    n, traced = expansion.n_points[0], expansion.coef.shape[1] > 1
+    traced = expansion.coef.shape[1] > 1
     a_j, a_g = expansion.coef[k, 0, partner], point.coef[k, 0]
     if slot >= 0:
         a_g = expansion.coef[k, 0, slot]
@@ -396,14 +397,10 @@ def correct_for_merger(
         return
     a_z, b_z = w1 * a_g + w2 * a_j, w1 * b_g + w2 * b_j
     # raw f and v (without the new point) at the point that goes, at its partner and between them
-    f_g, f_j, f_z, v_g, v_j, v_z = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for m in range(n):
-        k_g, k_j = np.float64(tile.k[m, i]) if slot < 0 else gram[slot, m], gram[partner, m]
-        a = expansion.coef[k, 0, m]
-        f_g, f_j, f_z = f_g + a * k_g, f_j + a * k_j, f_z + a * between[m]
-        if traced:
-            b = expansion.coef[k, 1, m]
-            v_g, v_j, v_z = v_g + b * k_g, v_j + b * k_j, v_z + b * between[m]
+    f_g, f_j, f_z = raw_at_merger(expansion, tile, gram, between, slot, partner, i, k, 0)
+    v_g, v_j, v_z = 0.0, 0.0, 0.0
+    if traced:
+        v_g, v_j, v_z = raw_at_merger(expansion, tile, gram, between, slot, partner, i, k, 1)
     v_g, v_j, v_z = q * v_g + r * f_g, q * v_j + r * f_j, q * v_z + r * f_z
     # with the new point, whose kernel values with the three are these
     new_g = 1.0 if slot < 0 else np.float64(tile.k[slot, i])
@@ -423,6 +420,18 @@ def correct_for_merger(
         rf_rv = alpha_g * beta_g + alpha_j * beta_j - alpha_z * beta_z
         rf_rv += kappa * (alpha_g * beta_j + alpha_j * beta_g)
         expansion.pi[0] += rf_rv - f_rv - v_rf
+
+
+@helper(apart=True, any_order=True)
+def raw_at_merger(expansion, tile, gram, between, slot, partner, i, k, function):
+    """Raw f or v of output k at the point that goes, at its partner, and between them."""
+    at_goes, at_stays, at_merged = 0.0, 0.0, 0.0
+    for m in range(expansion.n_points[0]):
+        coef = expansion.coef[k, function, m]
+        at_goes += coef * (np.float64(tile.k[m, i]) if slot < 0 else gram[slot, m])
+        at_stays += coef * gram[partner, m]
+        at_merged += coef * between[m]
+    return at_goes, at_stays, at_merged
 
 
 # --- points that come ----------------------------------------------------------------------------

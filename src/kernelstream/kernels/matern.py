@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.kernels.exponential import exp_of_negative, square_root
+from kernelstream.elementary import exp_of_negative, square_root
 from kernelstream.kernels.exponential_kernel import ExponentialKernel
 from kernelstream.kernels.quantities import SQUARED_DISTANCE
 from kernelstream.parts import part, rule

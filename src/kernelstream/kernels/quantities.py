@@ -11,7 +11,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 
 from kernelstream.arrays import namespace_of
-from kernelstream.kernels.exponential import not_negative
+from kernelstream.elementary import not_negative
 from kernelstream.kernels.sums import (
     inner_products,
     squared_norms,

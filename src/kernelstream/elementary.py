@@ -1,4 +1,4 @@
-"""Functions of numbers that kernels are made of, for several numbers at once."""
+"""Functions of numbers that compiled loops take of several numbers at once."""
 
 import math
 from typing import Any
@@ -10,12 +10,18 @@ from numba.extending import intrinsic
 from kernelstream.arrays import namespace_of
 from kernelstream.compiled import stands_in_for
 
-__all__ = ["exp_of_negative", "not_negative", "square_root"]
+__all__ = ["exp_of_negative", "log_of_share", "not_negative", "power_of_two", "square_root"]
 
 _LOG2_E = 1.4426950408889634
 _LN_2, _LN_2_REST = 0.6931471803691238, 1.9082149292705877e-10  # their sum has more digits
 _SHIFT = 1.5 * 2.0**52  # added to a number, rounds it; its last bits are then the whole number
 _T = tuple(1.0 / math.factorial(k) for k in range(14))  # the series' terms
+
+_ROOT_OF_HALF_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
+_FRACTION_BITS = (1 << 52) - 1
+_SMALLEST_SHARE = 1e-300
+# Of the series of log((1 + z) / (1 - z)), beside z itself: the factors of z^3, z^5, ...
+_L = tuple(2.0 / (2 * k + 1) for k in range(1, 11))
 
 # The same in single precision.
 _LOG2_E_32 = np.float32(_LOG2_E)
@@ -37,9 +43,23 @@ def exp_of_negative(x: Any) -> Any:
     return namespace_of(x).exp(x)
 
 
+def log_of_share(x: float) -> float:
+    """``log(x)`` for x from zero to one; that of 1e-300 below it.
+
+    With ``x = 2^n m`` and m next to one it is n ln 2 and eleven terms of the series of
+    ``log m = log((1 + z) / (1 - z))``, where |z| < 0.18.
+    """
+    return math.log(max(x, _SMALLEST_SHARE))
+
+
 def not_negative(x: Any) -> Any:
     """x where it is positive, otherwise zero: a number, or, in plain Python, any array."""
     return 0.5 * (x + abs(x))
+
+
+def power_of_two(n: int) -> float:
+    """``2 ** n`` for whole n from -1022 to 1023."""
+    return math.ldexp(1.0, n)
 
 
 def square_root(x: Any) -> Any:
@@ -98,8 +118,27 @@ def _exp_32(x):
     return series * _number_of_32(types.int32((_bits_of_32(shifted) + 127) << 23))
 
 
+def _log(x):
+    bits = _bits_of(max(np.float64(x), _SMALLEST_SHARE))
+    above = bits - _ROOT_OF_HALF_BITS
+    m = _number_of((above & _FRACTION_BITS) + _ROOT_OF_HALF_BITS)
+    # a whole number that the last bits of a large one hold, as in _exp: n is never positive
+    n = _number_of(_bits_of(_SHIFT) + (above >> 52)) - _SHIFT
+    z = (m - 1.0) / (m + 1.0)
+    z2 = z * z
+    z4 = z2 * z2
+    low = (_L[0] + _L[1] * z2) + z4 * (_L[2] + _L[3] * z2)
+    high = (_L[4] + _L[5] * z2) + z4 * (_L[6] + _L[7] * z2) + z4 * z4 * (_L[8] + _L[9] * z2)
+    series = z2 * (low + z4 * z4 * high)
+    return n * _LN_2 + (n * _LN_2_REST + (2.0 * z + z * series))
+
+
 def _larger_than_zero(x):
     return x if x > 0 else x - x
+
+
+def _power_of_two(n):
+    return _number_of((n + 1023) << 52)
 
 
 def _sqrt(x):
@@ -111,9 +150,19 @@ def _choose_exp(x):
     return _exp_32 if x == types.float32 else _exp
 
 
+@stands_in_for(log_of_share)
+def _choose_log(x):
+    return _log
+
+
 @stands_in_for(not_negative)
 def _choose_not_negative(x):
     return _larger_than_zero
+
+
+@stands_in_for(power_of_two)
+def _choose_power_of_two(n):
+    return _power_of_two
 
 
 @stands_in_for(square_root)
