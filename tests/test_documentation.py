@@ -15,9 +15,9 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob(".github/*/*.md")])
 # Importable, but promised to nobody: their names may change.
 INTERNAL = {
-    "__main__", "arrays", "benchmark", "cli", "compiled", "compiler", "drawing", "expansion",
-    "experiments", "files", "learner", "progress", "stack", "steps", "stores", "threads", "waiting",
-    "words",
+    "__main__", "arrays", "benchmark", "cli", "compiled", "compiler", "drawing", "elementary",
+    "expansion", "experiments", "files", "learner", "progress", "stack", "steps", "stores",
+    "threads", "waiting", "words",
 }  # fmt: skip
 
 

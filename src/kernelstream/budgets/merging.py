@@ -89,6 +89,12 @@ def cost_of_merging(kappa, goes2, stays2, product):
     ----------
     kappa, goes2, stays2, product : float
         As in `best_share`.
+
+    Examples
+    --------
+    >>> from kernelstream.budgets import cost_of_merging
+    >>> cost_of_merging(1.0, 4.0, 4.0, -4.0) < 0.0 < cost_of_merging(0.5, 4.0, 4.0, 4.0)
+    True
     """
     h = first_share(goes2, stays2, product)
     log_kappa = log_of_share(kappa)
