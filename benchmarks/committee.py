@@ -46,13 +46,14 @@ def error_of(task, said, y):
     mixing = COMMITTEES[task].default_mixing
     scores = np.stack(list(said.values()))
     if task == "regress":
-        mixed = mixing.learn(mixing.new_state(len(said)), scores, y, np.ones(len(y)))[0][:, 0]
+        mixed = mixing.learn(mixing.new_state(len(said), 1), scores, y, np.ones(len(y)))[0][:, 0]
         mean, _ = by_baseline("mean", task, y, y, 1)
         return np.sqrt(np.mean((mixed - y)[1:] ** 2) / np.mean((mean - y)[1:] ** 2))
     labels = np.unique(y, return_inverse=True)[1]
     is_single = scores.shape[2] == 1
     target = 2.0 * labels - 1.0 if is_single else labels.astype(float)
-    mixed = mixing.learn(mixing.new_state(len(said)), scores, target, np.ones(len(y)))[0]
+    state = mixing.new_state(len(said), scores.shape[2])
+    mixed = mixing.learn(state, scores, target, np.ones(len(y)))[0]
     found = mixed[:, 0] > 0.0 if is_single else mixed.argmax(axis=1)
     return np.mean(found != labels)
 

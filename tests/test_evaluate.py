@@ -71,7 +71,7 @@ def test_a_model_goes_on_and_may_meet_new_classes():
     result = ks.prequential(model, X[rest], y[rest])
     assert model.n_seen_ == 400
     assert result.scores.shape == (len(rest), 10)
-    assert np.isnan(result.scores[0]).sum() == 4  # classes that were not known at that row
+    assert np.isnan(result.scores[0]).sum() == 5  # classes that were not known at that row
     assert result.predictions[0] < 5
 
 
@@ -89,3 +89,20 @@ def test_bad_calls():
         ks.prequential("a model", X, TARGETS["classifier"])
     with pytest.raises(ValueError, match="no rows"):
         ks.prequential(ks.KernelRegressor(), X[:0], [])
+
+
+@pytest.mark.filterwarnings("ignore:y has")
+@pytest.mark.parametrize(
+    "make", [ks.AutoClassifier, lambda: ks.make("pa", "classifier")], ids=["committee", "single"]
+)
+def test_a_label_that_never_came_before_cannot_be_said(make):
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(260, 2)), np.where(np.arange(260) < 60, 0, np.arange(260))
+    late = y > 0
+    result = ks.prequential(make(), X, y, declare_classes=False)
+    assert result.errors[late].all()
+    # a stream that is cut anywhere has the same scores
+    model = make().partial_fit(X[:100], y[:100])
+    rest = ks.prequential(model, X[100:], y[100:])
+    assert rest.errors.all()
+    np.testing.assert_array_equal(np.isnan(rest.scores), np.isnan(result.scores[100:]))

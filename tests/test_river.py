@@ -328,3 +328,24 @@ def test_a_committee_does_not_begin_with_an_empty_row(name):
     model.learn_one({"a": 1.0, "b": 2.0}, *target)
     model.learn_one({}, *target)  # all features are zero
     assert model.model.n_seen_ == 2
+
+
+def test_the_last_target_and_the_size_of_a_committee():
+    """In River the target of a row is usually learned before the next row is predicted."""
+    random = np.random.default_rng(0)
+    y = np.cumsum(random.normal(size=300))
+    rows = [{"a": a, "b": b} for a, b in random.normal(size=(300, 2)).tolist()]
+
+    def error(**params):
+        model = river.AutoRegressor(budget=32, **params)
+        return evaluate.progressive_val_score(zip(rows, y, strict=True), model, metrics.MAE()).get()
+
+    assert error(prompt_targets=True) < 0.8 * error()
+    classifier = river.AutoClassifier(budget=64, prompt_targets=True)
+    classifier.learn_one(rows[0], "low")
+    assert classifier.model.get_params()["budget"] == 64
+    assert "last" in classifier.model.weights_
+    detector = river.AutoDetector(budget=40)
+    for x in rows:
+        detector.learn_one(x)
+    assert detector.model.machine_.n_points == 40

@@ -9,7 +9,7 @@ from sklearn.utils.validation import _num_samples
 
 from kernelstream.drift import LossWatch
 from kernelstream.estimators import StreamEstimator
-from kernelstream.estimators.labels import as_written, sound_labels, warn_of_ids
+from kernelstream.estimators.labels import Labels, as_written, sound_labels, warn_of_ids
 from kernelstream.learner.learn import Trail
 from kernelstream.progress import progress_bar
 
@@ -89,7 +89,8 @@ def prequential(
         Show a progress bar on the terminal.
     declare_classes : bool, default=True
         Whether a new classifier is told of the classes in y at the start. Otherwise they come with
-        the stream, also where there are two.
+        the stream, also where there are two; the score of a label that never came before is NaN, so
+        that it is never predicted.
 
     Returns
     -------
@@ -123,6 +124,8 @@ def prequential(
         classes = sound_labels(y)
         warn_of_ids(len(classes), n_rows)
         classes = classes if len(classes) > 1 else None
+    labels = model.labels_known() if model.__sklearn_is_fitted__() else None
+    n_labels = None if labels is None else len(labels)
     # A model keeps what is known of its losses, so that streams can be cut anywhere.
     watch: LossWatch = model.loss_watch
     trails: list[Trail] = []
@@ -148,11 +151,18 @@ def prequential(
     if not all_rows.size:
         raise ValueError("no row of X could be learned: there is nothing to evaluate.")
     targets = None if y is None else y[all_rows]
-    return _result(model, targets, trails, all_rows, np.concatenate(events))
+    if n_labels is None:
+        n_labels = _n_declared(model.labels_known())
+    return _result(model, targets, trails, all_rows, np.concatenate(events), n_labels)
+
+
+def _n_declared(labels: Labels | None) -> int:
+    """How many labels were known before the first row, of which there is one in any case."""
+    return 1 if labels is None else max(len(labels) - labels.n_late, 1)
 
 
 def _result(
-    model: Any, y: Any, trails: list[Trail], rows: np.ndarray, events: np.ndarray
+    model: Any, y: Any, trails: list[Trail], rows: np.ndarray, events: np.ndarray, n_labels: int
 ) -> PrequentialResult:
     found = [model.per_label(trail.scores) for trail in trails]
     width = max(piece.shape[1] for piece in found)
@@ -160,6 +170,9 @@ def _result(
     start = 0
     for piece in found:
         scores[start : start + len(piece), : piece.shape[1]] = piece
+        if len(piece):
+            scores[start, n_labels : piece.shape[1]] = np.nan  # nobody could know that label yet
+            n_labels = max(n_labels, piece.shape[1])
         start += len(piece)
     margins = np.concatenate([trail.margin for trail in trails])
     predictions = model.decode(scores, margins)

@@ -525,10 +525,11 @@ class AutoDetector(_Detecting):
     _width_is_final = True
 
     def __init__(
-        self, nu: float = 0.05, random_state: Any = None, missing: Any = "mean",
-        on_bad_row: Any = "raise",
+        self, nu: float = 0.05, budget: int | None = None, random_state: Any = None,
+        missing: Any = "mean", on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.nu = nu
+        self.budget = budget
         self.random_state = random_state
         self.missing = missing
         self.on_bad_row = on_bad_row
@@ -541,6 +542,9 @@ class AutoClassifier(KernelClassifier):
     A committee of machines, mixed online. Parameters are those of `kernelstream.AutoClassifier`. No
     scaler is needed in front. The first row should have every feature: one that comes later is left
     out, with a warning.
+
+    ``prompt_targets=True`` helps where the target of each row is learned before the next row is
+    predicted, as in `progressive_val_score` without a delay, and tells much about the next target.
 
     Examples
     --------
@@ -556,9 +560,12 @@ class AutoClassifier(KernelClassifier):
     _width_is_final = True
 
     def __init__(
-        self, n_jobs: int | None = None, device: Any = None, class_weight: Any = None,
-        missing: Any = "mean", on_bad_row: Any = "raise",
+        self, budget: int = 512, prompt_targets: bool = False, n_jobs: int | None = None,
+        device: Any = None, class_weight: Any = None, missing: Any = "mean",
+        on_bad_row: Any = "raise",
     ):  # fmt: skip
+        self.budget = budget
+        self.prompt_targets = prompt_targets
         self.n_jobs = n_jobs
         self.device = device
         self.class_weight = class_weight
@@ -574,6 +581,9 @@ class AutoRegressor(KernelRegressor):
     scaler is needed in front. The first row should have every feature: one that comes later is left
     out, with a warning.
 
+    ``prompt_targets=True`` helps where the target of each row is learned before the next row is
+    predicted, as in `progressive_val_score` without a delay, and tells much about the next target.
+
     Examples
     --------
     >>> from kernelstream.river import AutoRegressor
@@ -588,9 +598,11 @@ class AutoRegressor(KernelRegressor):
     _width_is_final = True
 
     def __init__(
-        self, n_jobs: int | None = None, device: Any = None, missing: Any = "mean",
-        on_bad_row: Any = "raise",
+        self, budget: int = 224, prompt_targets: bool = False, n_jobs: int | None = None,
+        device: Any = None, missing: Any = "mean", on_bad_row: Any = "raise",
     ):  # fmt: skip
+        self.budget = budget
+        self.prompt_targets = prompt_targets
         self.n_jobs = n_jobs
         self.device = device
         self.missing = missing

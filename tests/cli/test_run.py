@@ -198,6 +198,17 @@ def test_a_header_is_found_or_not(tmp_path):
     assert "100 rows, 100 learned" in result.stdout
 
 
+def test_numbers_are_no_labels(tmp_path):
+    values = np.random.default_rng(0).normal(size=100)
+    rows = "\n".join(f"{value},{2 * value},{int(1e6 * value)}" for value in values)
+    (tmp_path / "t.csv").write_text("a,y,id\n" + rows)
+    result = call("run", tmp_path / "t.csv", "--target", "y", code=1)
+    assert "numbers rather than labels" in result.stderr
+    assert "--task regress" in result.stderr
+    call("run", tmp_path / "t.csv", "--target", "y", "--task", "regress")
+    call("run", tmp_path / "t.csv", "--target", "id")  # which may be the names of something
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -99,7 +99,8 @@ class Reference:
         self.reservoir = np.zeros((0, n_features))
         self.n_offered, self.renewal = 0, 1
         self.members, self.gate, self.bend = Moments(), -1.0, np.zeros(n_features)
-        self.threshold, self.count = 1.2 * norm.ppf(nu), 0.0
+        self.start = self.threshold = 1.2 * norm.ppf(nu)
+        self.count = self.calm = 0.0
 
     # --- scaling ---
 
@@ -203,8 +204,7 @@ class Reference:
             let_in = t + 1 < 33 or not is_low or uniform(self.seed + 1, t) < 0.03
             self.gate += 0.02 * (0.2 - is_low)
             self.members.add(said, weight)
-            step = min(0.5, max(0.001, 0.5 / (300 + self.count)) / self.nu)
-            self.threshold += step * (self.nu - (score < self.threshold))
+            self.move_threshold(score)
             self.count += weight
         self.rows = np.vstack([self.rows, self.counted(x)])
         self.row_weights = np.append(self.row_weights, weight)
@@ -213,6 +213,15 @@ class Reference:
         if t + 1 == self.renewal:
             self.renew()
         return score, threshold
+
+    def move_threshold(self, score):
+        step = min(0.5, max(0.001, 0.5 / (300 + self.count)) / self.nu)
+        alarm = score < self.threshold
+        self.calm = 0 if alarm else self.calm + 1
+        move, missed = step * (self.nu - alarm), self.nu * self.calm
+        if missed > 4.0:
+            move = max(move, min((missed / 4.0) ** 2 * move, self.start / 2 - self.threshold))
+        self.threshold += move
 
     def offer(self, x, own, white_own):
         self.n_offered += 1

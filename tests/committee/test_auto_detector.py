@@ -297,6 +297,16 @@ def test_alarms_at_the_rate_nu(name, nu):
     assert nu / 2 < alarms[-1000:].mean() < 1.5 * nu
 
 
+@pytest.mark.parametrize("factor", [10.0, 1000.0, 0.001])
+def test_alarms_come_back_after_other_units(factor):
+    """Every row is an alarm at first, or none; a thousand rows later it is as before."""
+    rows = np.random.default_rng(2).normal(size=(4000, 4))
+    rows[2000:] *= factor
+    alarms = ks.prequential(ks.AutoDetector(), rows).errors
+    assert alarms[2000:2030].mean() > 0.9 or factor < 1.0
+    assert 0.05 / 2 < alarms[3000:].mean() < 1.5 * 0.05
+
+
 def test_kinds_of_anomalies_that_others_miss():
     random = np.random.default_rng(6)
     a = random.normal(size=1500)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from scipy.stats import norm
 
 from kernelstream.committee import HighestMean, NewtonStacking, RidgeStacking
 
@@ -41,24 +42,28 @@ def test_newton_stacking(n_classes):
         y = random.choice([-1.0, 1.0], 80)
     weight = random.choice([0.0, 1.0, 2.0], 80)
     halves = [NewtonReference(4, decay) for decay in (0.99, 0.9999)]
-    top = NewtonReference(2, 0.999)
+    top, counts = NewtonReference(3, 0.999, total=1.5), np.zeros(max(n_classes, 2))
     expected = []
     for i in range(80):
         S = np.array([centred(s) for s in scores[:, i]])
-        two = np.array([centred(half.w @ S) for half in halves])
-        z = top.w @ two
+        frequent = np.log(counts + 1.0)
+        parts = np.array([*(centred(half.w @ S) for half in halves), frequent - frequent.mean()])
+        z = top.w @ parts
         expected.append([z[1] - z[0]] if n_classes == 1 else z)
         label = int(y[i] > 0) if n_classes == 1 else int(y[i])
         if weight[i]:
-            top.step(two, label, weight[i])
+            top.step(parts, label, weight[i])
+            counts *= 0.9999
+            counts[label] += weight[i]
             for half in halves:
                 half.step(S, label, weight[i])
     mixing = NewtonStacking()
-    state = mixing.new_state(4)
+    state = mixing.new_state(4, 1)  # classes may come late
+    state = mixing.widened(state, n_classes)
     found, loss = mixing.learn(state, scores, y, weight)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(state.weights, [half.w for half in halves], rtol=1e-8)
-    np.testing.assert_allclose(mixing.weights(state), top.w @ state.weights, rtol=1e-8)
+    np.testing.assert_allclose(mixing.weights(state), top.w[:2] @ state.weights, rtol=1e-8)
     if n_classes > 1:
         log_p = logsumexp(found, axis=1) - found[np.arange(80), y.astype(int)]
         np.testing.assert_allclose(loss, log_p, rtol=1e-9, atol=1e-9)
@@ -148,7 +153,7 @@ def test_ridge_stacking(sizes):
             for level, one in zip(levels, two, strict=False):
                 level.learn(f, one, y[i], weight[i])
     mixing = RidgeStacking()
-    state = mixing.new_state(3)
+    state = mixing.new_state(3, 1)
     found, loss = mixing.learn(state, scores, y, weight)
     np.testing.assert_allclose(found[:, 0], expected, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(loss, 0.5 * (y - found[:, 0]) ** 2)
@@ -194,7 +199,7 @@ def test_deviations():
     scores = (y + size * random.normal(size=(3, n)))[:, :, None]
     weight = random.choice([0.0, 1.0, 2.0], n)
     mixing, reference, level = RidgeStacking(), DeviationReference(), RidgeReference(3, 1.0)
-    state, is_first = mixing.new_state(3), True
+    state, is_first = mixing.new_state(3, 1), True
     for i in range(n):
         one = scores[:, i : i + 1]
         f = one[:, 0, 0]
@@ -217,7 +222,7 @@ def test_a_perfect_member_is_followed():
     y = np.random.default_rng(0).normal(size=50)
     scores = np.stack([y, -y])[:, :, None]
     mixing = RidgeStacking()
-    found, _ = mixing.learn(mixing.new_state(2), scores, y, np.ones(50))
+    found, _ = mixing.learn(mixing.new_state(2, 1), scores, y, np.ones(50))
     np.testing.assert_allclose(found[5:, 0], y[5:], rtol=0.02)
 
 
@@ -225,13 +230,61 @@ def test_highest_mean():
     random = np.random.default_rng(0)
     scores = random.normal(size=(3, 4000, 1)) * np.array([1.0, 5.0, 0.1])[:, None, None] + 7.0
     mixing = HighestMean(nu=0.1)
-    state = mixing.new_state(3)
+    state = mixing.new_state(3, 1)
     found, _ = mixing.learn(state, scores, np.zeros(4000), np.ones(4000))
     mean, sd = scores[:, :3999].mean(axis=1), scores[:, :3999].std(axis=1)
     expected = np.sort((scores[:, 3999] - mean) / sd, axis=0)[:2].mean()
     np.testing.assert_allclose(found[3999, 0], expected, rtol=1e-9)
     alarms = found[2000:, 0] < mixing.threshold(state)
     assert 0.07 < alarms.mean() < 0.14
+
+
+class ThresholdReference:
+    """The rule of the threshold of `HighestMean`, as it is written."""
+
+    def __init__(self, nu):
+        self.nu, self.start, self.n, self.calm = nu, norm.ppf(nu), 0, 0
+        self.t = self.start
+
+    def learn(self, score):
+        step = min(0.5, max(0.001, 0.5 / (1 + self.n)) / self.nu)
+        alarm = score < self.t
+        self.n, self.calm = self.n + 1, 0 if alarm else self.calm + 1
+        missed = self.nu * self.calm
+        rise = step * (self.nu - alarm)
+        if missed > 4:
+            rise = max(rise, min((missed / 4) ** 2 * rise, self.start / 2 - self.t))
+        self.t += rise
+
+
+def test_the_threshold_comes_back_after_a_burst_of_alarms():
+    random = np.random.default_rng(3)
+    scores = random.normal(size=(2, 3000, 1))
+    scores[:, 1000:1300] -= 300.0  # a sudden change, after which the scores are as before
+    mixing = HighestMean(nu=0.1)
+    state, reference, alarms = mixing.new_state(2, 1), ThresholdReference(0.1), []
+    for i in range(3000):
+        said, _ = mixing.learn(state, scores[:, i : i + 1], np.zeros(1), np.ones(1))
+        alarms.append(said[0, 0] < reference.t)
+        reference.learn(said[0, 0])
+        assert mixing.threshold(state) == pytest.approx(reference.t, abs=1e-9)
+    assert np.mean(alarms[1000:1020]) > 0.9
+    assert reference.t > 0.5 * reference.start - 0.1
+
+
+@pytest.mark.parametrize("shares", [[0.6, 0.4], [0.4, 0.3, 0.2, 0.1]])
+def test_where_members_know_nothing_the_frequent_class_is_said(shares):
+    random = np.random.default_rng(4)
+    n, n_classes = 4000, len(shares)
+    scores = random.normal(size=(5, n, n_classes))
+    y = random.choice(n_classes, n, p=shares)
+    mixing = NewtonStacking()
+    state = mixing.new_state(5, n_classes)
+    said, loss = mixing.learn(state, scores, y.astype(float), np.ones(n))
+    wrong, of_majority = said.argmax(axis=1) != y, y != np.argmax(shares)
+    assert wrong.mean() < of_majority.mean() + 0.005
+    assert wrong[:500].mean() < of_majority[:500].mean() + 0.02
+    assert loss[500:].mean() < -np.dot(shares, np.log(shares)) + 0.01
 
 
 def test_parameters_are_checked():

@@ -82,6 +82,17 @@ def test_targets_that_are_no_numbers():
     assert model.to_bytes() == before
 
 
+def test_a_table_without_rows():
+    with pytest.raises(ValueError, match="X has no rows"):
+        ks.AutoRegressor().fit(pd.DataFrame({"a": ["x"], "b": [1.0]})[:0], [])
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    model = ks.Committee(["smd-linear"], "regressor").partial_fit(ROWS, LABELS)
+    with pytest.raises(FileNotFoundError, match=r"model\.ks: there is no folder .*models"):
+        model.save(tmp_path / "models" / "model.ks")
+
+
 def test_no_label_yet():
     model = ks.AutoClassifier().partial_fit(ROWS, LABELS, sample_weight=np.zeros(150))
     for ask in (model.predict, model.predict_proba):

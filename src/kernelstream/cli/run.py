@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import signal
 import time
 from collections import deque
@@ -42,6 +43,8 @@ SERIES = ("rows", "error", "recent_error", "step_size", "n_support")  # what the
 _RECENT = 1000
 _MOST_PLACES = 20  # number of bad rows that the summary lists
 _LONGEST_LABEL = 1000  # characters: in an array of labels each takes the memory of the longest
+_FEW_ROWS = 30  # from which it cannot be told whether a target is a label
+_SHARE_OF_NUMBERS = 0.9  # of rows with a number of their own: from then on it is none
 
 
 @dataclass
@@ -461,12 +464,26 @@ def _targets(block: Block, options: Options, problems: dict[int, str]) -> np.nda
                 problems.setdefault(
                     i, f"its label has {len(label):,} characters, of {_LONGEST_LABEL:,} at most"
                 )
+        _refuse_numbers(labels, options)
         return np.array([label[:_LONGEST_LABEL] for label in labels])
     y = np.array([as_float(value) for value in block.target])
     for i in np.flatnonzero(~np.isfinite(y)).tolist():
         target = shortened(block.target[i])
         problems.setdefault(i, f"its target is {target}, which is not a number")
     return y
+
+
+def _refuse_numbers(labels: list[str], options: Options) -> None:
+    """Refuse labels that are measured numbers, nearly a different one in every row."""
+    values = set(labels)
+    if len(labels) < _FEW_ROWS or len(values) < _SHARE_OF_NUMBERS * len(labels):
+        return
+    numbers = [as_float(value) for value in values if value]
+    if all(map(math.isfinite, numbers)) and not all(number.is_integer() for number in numbers):
+        raise SourceError(
+            f"--target {options.target}: {labels[0]} and the like are numbers rather than labels, "
+            "nearly a different one in every row: give --task regress."
+        )
 
 
 def _label(label: Any) -> str:

@@ -13,7 +13,7 @@ from kernelstream.learner.machine import Machine
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow, extreme_target
 from kernelstream.learner.state import arrays as state_arrays
-from kernelstream.learner.state import copy_into, snapshot
+from kernelstream.learner.state import snapshot
 from kernelstream.threads import each
 
 __all__ = ["CommitteeMachine"]
@@ -63,7 +63,7 @@ class CommitteeMachine(Learner):
         self.models = list(models)
         self.factors = np.ones(len(self.members)) if factors is None else np.array(factors, float)
         self.mixing = mixing
-        self.mixing_state = mixing.new_state(len(self.members))
+        self.mixing_state = mixing.new_state(len(self.members), self.n_outputs)
         self.n_threads = n_threads
         self.gate = Gate()
         self._saved: Any = None  # the mixing's state as it was when a block began
@@ -140,6 +140,7 @@ class CommitteeMachine(Learner):
         for pieces in zip(*of_members, strict=True):
             rows = slice(start, start + len(pieces[0].loss))
             scores = self._stacked([piece.scores for piece in pieces])
+            self.mixing_state = self.mixing.widened(self.mixing_state, scores.shape[2])
             mixed, loss = self.mixing.learn(self.mixing_state, scores, y[rows], weight[rows])
             margin = np.full(len(loss), self.margin)
             n_points = np.sum([piece.n_points for piece in pieces], axis=0)
@@ -293,8 +294,7 @@ class CommitteeMachine(Learner):
             return False
         for member in self.members:
             member.roll_back()
-        copy_into(self.mixing_state, self._saved)
-        self._saved = None
+        self.mixing_state, self._saved = self._saved, None
         return True
 
     def copy(self) -> "CommitteeMachine":

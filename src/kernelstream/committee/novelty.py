@@ -43,7 +43,6 @@ _N_BINS = 32
 _N_PROJECTIONS = 64
 _HEARD_FROM = 10  # rows: of the first ones, members say mostly that there were few before
 _FEW_ROWS = 150.0  # so many make a member that needs many rows count half of the z-score
-_N_FIRST = 300.0  # rows that the start of the threshold counts as, so that it does not jump
 _POINTS_FOR_TAILS = 33  # from then on, it is known which features have heavy tails
 _GATED_FROM = 33
 _REFUSED = 0.2  # the share of rows with a score below the gate
@@ -166,6 +165,7 @@ def declared() -> NoveltyState:
             square=Field(("members",), 0.0, least=0.0),
             count=Field((), 0.0, least=0.0),
             threshold=Field((), 0.0),
+            calm=Field((), 0.0, least=0.0, later=True),
         ),
         entry_square=Field(("sketched",), 0.0, least=0.0, largest=LARGEST_SQUARE),
     )
@@ -548,7 +548,7 @@ def _renew(state, work):
 
 
 @compiled
-def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin, n_points):
+def scan(state, X, weight, learns, threshold, work, changes, said, scores, margin, n_points):
     """Score the rows of X in order, and learn each after it was scored, if asked to.
 
     Writes what the members say (low means new), their mix, and the threshold before each row; and
@@ -569,7 +569,7 @@ def scan(state, X, weight, learns, nu, rate, work, changes, said, scores, margin
         is_let_in = True
         if state.n_rows[0] >= _HEARD_FROM:
             is_let_in = _is_let_in(state, mixed)
-            learn_highest(state.members, nu, rate, _N_FIRST, work.said, mixed, weight[i])
+            learn_highest(state.members, threshold, work.said, mixed, weight[i])
         _count(
             x, weight[i], state.n_rows[0], state.total[0], state.mean, state.square,
             state.products, work.z,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.committee.mixing.highest import first_threshold
+from kernelstream.committee.mixing.highest import threshold_rule
 from kernelstream.committee.novelty import declared, new_work, scan, sizes_of
 from kernelstream.committee.sketch import sketch
 from kernelstream.compiled import as_argument, entry_point
@@ -23,6 +23,7 @@ __all__ = ["NoveltyMachine", "Scanned"]
 
 _FIRST = 1.2  # where the threshold begins, in quantiles of one member: the two lowest are below it
 _RATE = 0.02  # how fast the threshold follows in the long run, see `HighestMean`
+_N_FIRST = 300.0  # rows that the start of the threshold counts as, so that it does not jump
 
 
 class Scanned(NamedTuple):
@@ -67,7 +68,8 @@ class NoveltyMachine(Learner):
         self, n_features: int, nu: float, seed: int, is_sparse: bool = False,
         n_points: int | None = None,
     ):  # fmt: skip
-        self.nu, self.is_sparse, self.most_points = nu, is_sparse, n_points
+        self.is_sparse, self.most_points = is_sparse, n_points
+        self.rule = threshold_rule(nu, _RATE, _N_FIRST, _FIRST)
         self.sizes = sizes_of(n_features, is_sparse, n_points)
         self.declared = declared()
         self.state = new_arrays(self.declared, self.sizes)
@@ -76,7 +78,7 @@ class NoveltyMachine(Learner):
         self._undo: Undo | None = Undo()
         self._entry: Any = None
         self.state.seed[0] = seed
-        self.state.members.threshold[0] = _FIRST * first_threshold(nu)
+        self.state.members.threshold[0] = self.rule.start
         random = np.random.default_rng(seed)
         for chosen in self.state.chosen:
             chosen[:] = random.choice(self.sizes["features"], len(chosen), replace=False)
@@ -152,7 +154,7 @@ class NoveltyMachine(Learner):
         n_points = np.empty(n, np.int64)
         changes = (self._undo or Undo()).changes_for(self.sizes["points"])
         arguments = (
-            self.state, as_argument(X), as_argument(weight), learns, float(self.nu), _RATE,
+            self.state, as_argument(X), as_argument(weight), learns, self.rule,
             self.work, changes, said, scores, margin, n_points,
         )  # fmt: skip
         if self._entry is None:

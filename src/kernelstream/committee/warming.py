@@ -106,7 +106,7 @@ def _mix_some(mixing: Any, n_classes: int) -> None:
     """Let a mixing learn and mix the scores of a few rows."""
     scores = np.random.default_rng(0).normal(size=(2, 4, n_classes if n_classes > 2 else 1))
     y = np.zeros(4) if n_classes > 2 else np.ones(4)
-    state = mixing.new_state(len(scores))
+    state = mixing.new_state(len(scores), scores.shape[2])
     mixing.learn(state, scores, y, np.ones(4))
     mixing.mix(state, scores)
 

@@ -151,8 +151,8 @@ class Labels:
                 self.structure.codes(names[new])  # which refuses them
             if self.single_output:
                 raise ValueError(
-                    f"y contains the label {names[new[0]]!r}, but this model was told that the "
-                    f"classes are {self.names!r} and has a single output for the two: declare "
+                    f"y contains the label {names[new].tolist()[0]!r}, but this model was told "
+                    f"that the classes are {self.names!r} and has a single output for the two: declare "
                     "every class with classes=, or none, to let classes come with the stream."
                 )
             labels = self.copy()

@@ -32,5 +32,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
 
 def require_weight(weight: np.ndarray) -> None:
     """Refuse data without any weight."""
+    if not weight.size:
+        raise ValueError("X has no rows: there is nothing to fit.")
     if not weight.any():
         raise ValueError("sample_weight is zero for every row: there is nothing to fit.")

@@ -19,9 +19,13 @@ class Mixing(Part):
     gives_probabilities = False  # whether the softmax of mixed scores are probabilities
     gives_deviations = False  # whether it knows how far targets lie from mixed scores
 
-    def new_state(self, n_members: int) -> Any:
+    def new_state(self, n_members: int, n_outputs: int) -> Any:
         """What it remembers before any row has been seen: a record of arrays."""
         raise TypeError(f"{type(self).__name__} must say what it remembers.")
+
+    def widened(self, state: Any, n_outputs: int) -> Any:
+        """What it remembers, where members have so many outputs from now on."""
+        return state
 
     def learn(
         self, state: Any, scores: np.ndarray, y: np.ndarray, weight: np.ndarray

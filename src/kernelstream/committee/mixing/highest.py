@@ -11,9 +11,16 @@ from kernelstream.compiled import compiled, helper
 from kernelstream.parts import number, part
 from kernelstream.steps import Call
 
-__all__ = ["HighestMean", "HighestState", "first_threshold", "learn_highest", "mix_highest"]
+__all__ = [
+    "HighestMean", "HighestState", "ThresholdRule", "learn_highest", "mix_highest",
+    "threshold_rule",
+]  # fmt: skip
 
 _SAME = 1e-12  # of a mean: values that differ by less are the same but for rounding
+# Alarms that have failed to come before the threshold hurries back: chance does that at one alarm
+# in 50. It hurries up to this part of where it began: what the quantile of scores is not above.
+_MISSED = 4.0
+_HURRIES_UP_TO = 0.5
 
 
 class HighestState(NamedTuple):
@@ -23,15 +30,25 @@ class HighestState(NamedTuple):
     square: Any  # (members,): sum of squared deviations
     count: Any  # (1,)
     threshold: Any  # (1,): of the mixed score; below it a row is an alarm
+    calm: Any  # (1,): rows since the last alarm
 
 
-def first_threshold(nu: float) -> float:
-    """Where the threshold begins: the quantile nu of the normal distribution.
+class ThresholdRule(NamedTuple):
+    """How the threshold moves."""
+
+    nu: float  # the share of rows that are alarms
+    rate: float  # how fast it follows in the long run
+    n_first: float  # rows that its start counts as
+    start: float
+
+
+def threshold_rule(nu: float, rate: float, n_first: float, quantiles: float = 1.0) -> ThresholdRule:
+    """The rule of a threshold that begins at a multiple of the normal distribution's quantile nu.
 
     Scores that are standardised have theirs near it, but for the rarest. From zero it would take
     too many alarms to get there.
     """
-    return NormalDist().inv_cdf(nu)
+    return ThresholdRule(nu, rate, n_first, quantiles * NormalDist().inv_cdf(nu))
 
 
 @helper
@@ -70,17 +87,35 @@ def mix_highest(state, n_highest, said, trust, lowest):
 
 
 @helper
-def learn_highest(state, nu, rate, n_first, said, mixed, weight):
-    """Learn what the members said of a row, and whether it was an alarm.
+def _move_threshold(state, rule, mixed):
+    """Learn whether a row was an alarm.
 
-    Where the threshold begins counts as much as `n_first` rows.
+    The threshold follows the quantile nu of the mixed scores, by the steps of Robbins and Monro:
+    1 / (n f), where the density f there is about 2 nu. Weights do not matter, since nu is a share
+    of the rows. It goes on to follow scores that change, at a speed that does not depend on nu.
+
+    A sudden change makes an alarm of every row for a while, each of which lowers the threshold by
+    1 / nu - 1 times what a calm row raises it. So it would come back in thousands of rows. If
+    alarms have failed to come for so long that chance hardly explains it, the steps back grow with
+    the square of the time.
     """
-    # The threshold follows the quantile nu of the mixed scores, by the steps of Robbins and Monro:
-    # 1 / (n f), where the density f there is about 2 nu. Weights do not matter, since nu is a share
-    # of the rows. It goes on to follow scores that change, at a speed that does not depend on nu.
-    step = min(0.5, max(0.05 * rate, 0.5 / (n_first + state.count[0])) / nu)
-    alarm = mixed < state.threshold[0]
-    state.threshold[0] += step * (nu - (1.0 if alarm else 0.0))
+    step = min(0.5, max(0.05 * rule.rate, 0.5 / (rule.n_first + state.count[0])) / rule.nu)
+    if mixed < state.threshold[0]:
+        state.calm[0] = 0.0
+        state.threshold[0] -= step * (1.0 - rule.nu)
+        return
+    state.calm[0] += 1.0
+    rise = step * rule.nu
+    below, missed = _HURRIES_UP_TO * rule.start - state.threshold[0], rule.nu * state.calm[0]
+    if missed > _MISSED:
+        rise = max(rise, min((missed / _MISSED) ** 2 * rise, below))
+    state.threshold[0] += rise
+
+
+@helper
+def learn_highest(state, rule, said, mixed, weight):
+    """Learn what the members said of a row, and whether it was an alarm."""
+    _move_threshold(state, rule, mixed)
     state.count[0] += weight
     for e in range(said.shape[0]):
         away = said[e] - state.mean[e]
@@ -89,7 +124,7 @@ def learn_highest(state, nu, rate, n_first, said, mixed, weight):
 
 
 @compiled
-def _mix_novelty(state, n_highest, nu, rate, scores, weight, learns, trust, lowest, out, loss):
+def _mix_novelty(state, n_highest, rule, scores, weight, learns, trust, lowest, out, loss):
     for i in range(scores.shape[1]):
         said = scores[:, i, 0]
         mixed = mix_highest(state, n_highest, said, trust, lowest)
@@ -98,8 +133,7 @@ def _mix_novelty(state, n_highest, nu, rate, scores, weight, learns, trust, lowe
             continue
         loss[i] = max(state.threshold[0] - mixed, 0.0)
         if weight[i] != 0.0:
-            # scores of other machines may have any shape, so that the threshold must come soon
-            learn_highest(state, nu, rate, 1.0, said, mixed, weight[i])
+            learn_highest(state, rule, said, mixed, weight[i])
 
 
 @part("mixing", "highest")
@@ -109,7 +143,8 @@ class HighestMean(Mixing):
     The highest are those that say most clearly that a row is new. Low scores mean new, so that with
     ``z_e = (s_e - mean_e) / sd_e`` the mixed score is the mean of the `n_highest` lowest z_e. The
     threshold t moves until a share nu of the mixed scores is below it:
-    ``t <- t + step (nu - [score < t])``.
+    ``t <- t + step (nu - [score < t])``. After ``4 / nu`` rows without an alarm it rises faster, up
+    to half of where it began.
 
     Parameters
     ----------
@@ -141,15 +176,21 @@ class HighestMean(Mixing):
         number("rate", self.rate, above=0)
         number("n_highest", self.n_highest, at_least=1)
 
-    def new_state(self, n_members: int) -> HighestState:
-        first = np.array([first_threshold(self.nu)])
-        return HighestState(np.zeros(n_members), np.zeros(n_members), np.zeros(1), first)
+    def new_state(self, n_members: int, n_outputs: int) -> HighestState:
+        return HighestState(
+            mean=np.zeros(n_members), square=np.zeros(n_members), count=np.zeros(1),
+            threshold=np.array([self._rule().start]), calm=np.zeros(1),
+        )  # fmt: skip
+
+    def _rule(self) -> ThresholdRule:
+        # scores of other machines may have any shape, so that the start must not count much
+        return threshold_rule(float(self.nu), float(self.rate), n_first=1.0)
 
     def _arguments(self, state: Any, scores: Any, weight: Any, learns: bool) -> Any:
         out, loss = np.empty(scores.shape[1:]), np.zeros(scores.shape[1])
         n = min(int(self.n_highest), len(scores))
         return (
-            state, n, float(self.nu), float(self.rate), scores, weight, learns,
+            state, n, self._rule(), scores, weight, learns,
             np.ones(len(scores)), np.zeros(n), out, loss,
         )  # fmt: skip
 

@@ -14,19 +14,20 @@ __all__ = ["NewtonStacking"]
 
 
 class NewtonState(NamedTuple):
-    """Weights of the members in two mixers, of the two mixers in the third, and their Hessians."""
+    """Weights of the members in two mixers, of what the third one mixes, and their Hessians."""
 
     weights: Any  # (2, members)
     hessian: Any  # (2, members, members)
-    top_weights: Any  # (2,)
-    top_hessian: Any  # (2, 2)
+    top_weights: Any  # (3,): of the two mixers, and of how frequent the classes are
+    top_hessian: Any  # (3, 3)
+    counts: Any  # (classes,): weight of the rows of each class so far, which fades
 
 
 class NewtonWork(NamedTuple):
     """Memory for one row."""
 
     centred: Any  # (members, classes)
-    halves: Any  # (2, classes): what the two mixers say
+    parts: Any  # (3, classes): what the two mixers say, and the frequencies of the classes
     mixed: Any  # (classes,)
     p: Any  # (classes,)
     mean: Any  # (members,)
@@ -99,6 +100,14 @@ def _newton_step(weights, hessian, decay, ridge, scores, n, z, label, weight, wo
         weights[e] -= work.step[e]
 
 
+@helper
+def _log_frequencies(counts, limit, out):
+    """Logarithms of the classes' frequencies, with mean zero, as if each had come once more."""
+    for k in range(out.shape[0]):
+        out[k] = math.log(max(counts[k], 0.0) + 1.0)
+    _centre(out, limit, out)
+
+
 @compiled
 def _mix_labels(state, limit, scores, work, out):
     """Mixed scores of rows, by the weights as they are."""
@@ -114,8 +123,9 @@ def _mix_row(state, limit, scores, i, work):
         _centre(scores[e, i], limit, work.centred[e])
     for half in range(2):
         _combine(state.weights[half], work.centred, n, work.mixed)
-        _centre(work.mixed, limit, work.halves[half])
-    _combine(state.top_weights, work.halves, 2, work.mixed)
+        _centre(work.mixed, limit, work.parts[half])
+    _log_frequencies(state.counts, limit, work.parts[2])
+    _combine(state.top_weights, work.parts, 3, work.mixed)
 
 
 @helper
@@ -138,15 +148,23 @@ def _learn_labels(state, decays, top_decay, ridge, limit, scores, y, weight, wor
         if weight[i] == 0.0:
             continue
         _newton_step(
-            state.top_weights, state.top_hessian, top_decay, ridge, work.halves, 2, work.mixed,
+            state.top_weights, state.top_hessian, top_decay, ridge, work.parts, 3, work.mixed,
             label, weight[i], work,
         )  # fmt: skip
+        for k in range(state.counts.shape[0]):
+            state.counts[k] *= decays[1]
+        state.counts[label] += weight[i]
         for half in range(2):
             _combine(state.weights[half], work.centred, n, work.mixed)
             _newton_step(
                 state.weights[half], state.hessian[half], decays[half], ridge, work.centred, n,
                 work.mixed, label, weight[i], work,
             )  # fmt: skip
+
+
+def _n_classes(n_outputs: int) -> int:
+    """How many classes are mixed: a single output has two."""
+    return max(n_outputs, 2)
 
 
 @part("mixing", "newton")
@@ -156,12 +174,14 @@ class NewtonStacking(Mixing):
     The scores of each member are centred over the classes and limited; ``z = sum_e w_e s_e`` are
     the mixed scores, and ``softmax(z)`` are probabilities. At each row
     ``M <- decay M + Cov_p(s) + (1 - decay) ridge I`` and ``w <- w - M^-1 g``, with the gradient g
-    of the log loss.
+    of the log loss. Two mixers forget at different rates. A third one mixes them and the logarithms
+    of the frequencies of the classes, which are the best that can be said where nothing else can be
+    learned.
 
     Parameters
     ----------
     decays : tuple of two floats, default=(0.99, 0.9999)
-        How fast the two mixers forget.
+        How fast the two mixers forget. Frequencies of classes are forgotten as by the second.
     top_decay : float, default=0.999
         How fast the mixer of the two forgets.
     ridge : float, default=4.0
@@ -200,19 +220,26 @@ class NewtonStacking(Mixing):
         for name in ("ridge", "start", "limit"):
             number(name, getattr(self, name), above=0)
 
-    def new_state(self, n_members: int) -> NewtonState:
+    def new_state(self, n_members: int, n_outputs: int) -> NewtonState:
         ridge = float(self.ridge)
         return NewtonState(
             np.full((2, n_members), self.start / n_members),
             np.tile(ridge * np.eye(n_members), (2, 1, 1)),
-            np.full(2, 0.5),
-            ridge * np.eye(2),
+            np.full(3, 0.5),
+            ridge * np.eye(3),
+            np.zeros(_n_classes(n_outputs)),
         )
 
+    def widened(self, state: NewtonState, n_outputs: int) -> NewtonState:
+        n_new = _n_classes(n_outputs) - len(state.counts)
+        if n_new == 0:
+            return state
+        return state._replace(counts=np.append(state.counts, np.zeros(n_new)))
+
     def _work(self, scores: np.ndarray) -> NewtonWork:
-        n, classes = max(len(scores), 2), max(scores.shape[2], 2)
+        n, classes = max(len(scores), 3), _n_classes(scores.shape[2])
         return NewtonWork(
-            np.zeros((n, classes)), np.zeros((2, classes)), np.zeros(classes), np.zeros(classes),
+            np.zeros((n, classes)), np.zeros((3, classes)), np.zeros(classes), np.zeros(classes),
             np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((n, n)),
         )  # fmt: skip
 
@@ -237,4 +264,4 @@ class NewtonStacking(Mixing):
         return out
 
     def weights(self, state):
-        return state.top_weights @ state.weights
+        return state.top_weights[:2] @ state.weights

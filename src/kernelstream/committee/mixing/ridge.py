@@ -185,7 +185,7 @@ class RidgeStacking(Mixing):
             number("decay", decay, above=0, at_most=1)
         number("ridge", self.ridge, above=0)
 
-    def new_state(self, n_members: int) -> RidgeState:
+    def new_state(self, n_members: int, n_outputs: int) -> RidgeState:
         def level(n: int) -> RidgeLevel:
             return RidgeLevel(np.zeros(n), np.zeros(1), np.zeros(1), np.zeros((n, n)), np.zeros(n))
 
