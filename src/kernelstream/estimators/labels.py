@@ -152,8 +152,9 @@ class Labels:
             if self.single_output:
                 raise ValueError(
                     f"y contains the label {names[new].tolist()[0]!r}, but this model was told "
-                    f"that the classes are {self.names!r} and has a single output for the two: declare "
-                    "every class with classes=, or none, to let classes come with the stream."
+                    f"that the classes are {self.names!r} and has a single output for the two: "
+                    "declare every class with classes=, or none, to let classes come with the "
+                    "stream."
                 )
             labels = self.copy()
             try:
