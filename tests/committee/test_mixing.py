@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from scipy.stats import norm
 
 from kernelstream.committee import HighestMean, NewtonStacking, RidgeStacking
@@ -42,19 +42,24 @@ def test_newton_stacking(n_classes):
         y = random.choice([-1.0, 1.0], 80)
     weight = random.choice([0.0, 1.0, 2.0], 80)
     halves = [NewtonReference(4, decay) for decay in (0.99, 0.9999)]
-    top, counts = NewtonReference(3, 0.999, total=1.5), np.zeros(max(n_classes, 2))
+    top, counts, evidence = NewtonReference(2, 0.999), np.zeros(max(n_classes, 2)), 0.0
     expected = []
     for i in range(80):
         S = np.array([centred(s) for s in scores[:, i]])
-        frequent = np.log(counts + 1.0)
-        parts = np.array([*(centred(half.w @ S) for half in halves), frequent - frequent.mean()])
-        z = top.w @ parts
-        expected.append([z[1] - z[0]] if n_classes == 1 else z)
+        two = np.array([centred(half.w @ S) for half in halves])
+        z = top.w @ two
+        p, frequency = softmax(z), (counts + 1.0) / (counts + 1.0).sum()
+        believed = 1.0 / (1.0 + np.exp(-evidence))
+        said = np.log(believed * p + (1.0 - believed) * frequency)
+        said -= said.mean()
+        expected.append([said[1] - said[0]] if n_classes == 1 else said)
         label = int(y[i] > 0) if n_classes == 1 else int(y[i])
         if weight[i]:
-            top.step(parts, label, weight[i])
+            more = np.clip(np.log(p[label] / frequency[label]), -2.0, 2.0)
+            evidence = np.clip(evidence + weight[i] * more, -10.0, 10.0)
             counts *= 0.9999
             counts[label] += weight[i]
+            top.step(two, label, weight[i])
             for half in halves:
                 half.step(S, label, weight[i])
     mixing = NewtonStacking()
@@ -63,7 +68,8 @@ def test_newton_stacking(n_classes):
     found, loss = mixing.learn(state, scores, y, weight)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(state.weights, [half.w for half in halves], rtol=1e-8)
-    np.testing.assert_allclose(mixing.weights(state), top.w[:2] @ state.weights, rtol=1e-8)
+    believed = 1.0 / (1.0 + np.exp(-evidence))
+    np.testing.assert_allclose(mixing.weights(state), believed * top.w @ state.weights, rtol=1e-8)
     if n_classes > 1:
         log_p = logsumexp(found, axis=1) - found[np.arange(80), y.astype(int)]
         np.testing.assert_allclose(loss, log_p, rtol=1e-9, atol=1e-9)

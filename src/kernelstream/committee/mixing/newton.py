@@ -13,22 +13,30 @@ from kernelstream.steps import Call
 __all__ = ["NewtonStacking"]
 
 
+# Log odds beyond which evidence for or against the members is not counted, so that what has become
+# true shows within some hundred rows; and as much of it as a single row may bring.
+_MOST_EVIDENCE = 10.0
+_MOST_OF_ONE_ROW = 2.0
+
+
 class NewtonState(NamedTuple):
-    """Weights of the members in two mixers, of what the third one mixes, and their Hessians."""
+    """Weights of the members in two mixers, of the two mixers in the third, and their Hessians."""
 
     weights: Any  # (2, members)
     hessian: Any  # (2, members, members)
-    top_weights: Any  # (3,): of the two mixers, and of how frequent the classes are
-    top_hessian: Any  # (3, 3)
+    top_weights: Any  # (2,)
+    top_hessian: Any  # (2, 2)
     counts: Any  # (classes,): weight of the rows of each class so far, which fades
+    evidence: Any  # (1,): log odds of the members against the frequencies of the classes
 
 
 class NewtonWork(NamedTuple):
     """Memory for one row."""
 
     centred: Any  # (members, classes)
-    parts: Any  # (3, classes): what the two mixers say, and the frequencies of the classes
+    halves: Any  # (2, classes): what the two mixers say
     mixed: Any  # (classes,)
+    said: Any  # (classes,): the same, as far as members are believed
     p: Any  # (classes,)
     mean: Any  # (members,)
     slope: Any  # (members,)
@@ -100,32 +108,45 @@ def _newton_step(weights, hessian, decay, ridge, scores, n, z, label, weight, wo
         weights[e] -= work.step[e]
 
 
-@helper
-def _log_frequencies(counts, limit, out):
-    """Logarithms of the classes' frequencies, with mean zero, as if each had come once more."""
-    for k in range(out.shape[0]):
-        out[k] = math.log(max(counts[k], 0.0) + 1.0)
-    _centre(out, limit, out)
-
-
 @compiled
 def _mix_labels(state, limit, scores, work, out):
     """Mixed scores of rows, by the weights as they are."""
     for i in range(scores.shape[1]):
         _mix_row(state, limit, scores, i, work)
-        _write_scores(work.mixed, out[i])
+        _write_scores(work.said, out[i])
 
 
 @helper
 def _mix_row(state, limit, scores, i, work):
+    """Write what the third mixer says, and that with what the frequencies of the classes say."""
     n = scores.shape[0]
     for e in range(n):
         _centre(scores[e, i], limit, work.centred[e])
     for half in range(2):
         _combine(state.weights[half], work.centred, n, work.mixed)
-        _centre(work.mixed, limit, work.parts[half])
-    _log_frequencies(state.counts, limit, work.parts[2])
-    _combine(state.top_weights, work.parts, 3, work.mixed)
+        _centre(work.mixed, limit, work.halves[half])
+    _combine(state.top_weights, work.halves, 2, work.mixed)
+    _softmax(work.mixed, work.p)
+    share = _share_believed(state.evidence[0])
+    for k in range(work.said.shape[0]):
+        of_class = share * work.p[k] + (1.0 - share) * _frequency(state.counts, k)
+        work.said[k] = math.log(max(of_class, 1e-300))
+    _centre(work.said, np.inf, work.said)
+
+
+@helper
+def _share_believed(evidence):
+    """How probable it is that members know more than how frequent the classes are."""
+    return 1.0 / (1.0 + math.exp(-evidence))
+
+
+@helper
+def _frequency(counts, label):
+    """How frequent a class is, as if each had come once more."""
+    total = 0.0
+    for k in range(counts.shape[0]):
+        total += counts[k] + 1.0
+    return (counts[label] + 1.0) / total
 
 
 @helper
@@ -137,23 +158,34 @@ def _write_scores(z, out):
             out[k] = z[k]
 
 
+@helper
+def _count_class(state, decay, label, log_p, weight):
+    """Learn how frequent a class is, and whether members knew more than that: log p of its label."""
+    more = log_p - math.log(_frequency(state.counts, label))
+    more = min(max(more, -_MOST_OF_ONE_ROW), _MOST_OF_ONE_ROW)
+    evidence = state.evidence[0] + weight * more
+    state.evidence[0] = min(max(evidence, -_MOST_EVIDENCE), _MOST_EVIDENCE)
+    for k in range(state.counts.shape[0]):
+        state.counts[k] *= decay
+    state.counts[label] += weight
+
+
 @compiled
 def _learn_labels(state, decays, top_decay, ridge, limit, scores, y, weight, work, out, loss):
     n, single = scores.shape[0], scores.shape[2] == 1
     for i in range(scores.shape[1]):
         _mix_row(state, limit, scores, i, work)
-        _write_scores(work.mixed, out[i])
+        _write_scores(work.said, out[i])
         label = int(y[i] > 0.0) if single else int(y[i])
-        loss[i] = _softmax(work.mixed, work.p) - work.mixed[label]
+        loss[i] = _softmax(work.said, work.p) - work.said[label]
         if weight[i] == 0.0:
             continue
+        log_p = work.mixed[label] - _softmax(work.mixed, work.p)
+        _count_class(state, decays[1], label, log_p, weight[i])
         _newton_step(
-            state.top_weights, state.top_hessian, top_decay, ridge, work.parts, 3, work.mixed,
+            state.top_weights, state.top_hessian, top_decay, ridge, work.halves, 2, work.mixed,
             label, weight[i], work,
         )  # fmt: skip
-        for k in range(state.counts.shape[0]):
-            state.counts[k] *= decays[1]
-        state.counts[label] += weight[i]
         for half in range(2):
             _combine(state.weights[half], work.centred, n, work.mixed)
             _newton_step(
@@ -174,9 +206,10 @@ class NewtonStacking(Mixing):
     The scores of each member are centred over the classes and limited; ``z = sum_e w_e s_e`` are
     the mixed scores, and ``softmax(z)`` are probabilities. At each row
     ``M <- decay M + Cov_p(s) + (1 - decay) ridge I`` and ``w <- w - M^-1 g``, with the gradient g
-    of the log loss. Two mixers forget at different rates. A third one mixes them and the logarithms
-    of the frequencies of the classes, which are the best that can be said where nothing else can be
-    learned.
+    of the log loss. Two mixers forget at different rates, and a third one mixes them. Where nothing
+    can be learned, the frequencies of the classes so far are the best that can be said: the
+    probabilities p become ``b p + (1 - b) frequency``, where the log odds of b are the sum of
+    log p(label) - log frequency(label) over the rows.
 
     Parameters
     ----------
@@ -225,9 +258,10 @@ class NewtonStacking(Mixing):
         return NewtonState(
             np.full((2, n_members), self.start / n_members),
             np.tile(ridge * np.eye(n_members), (2, 1, 1)),
-            np.full(3, 0.5),
-            ridge * np.eye(3),
+            np.full(2, 0.5),
+            ridge * np.eye(2),
             np.zeros(_n_classes(n_outputs)),
+            np.zeros(1),
         )
 
     def widened(self, state: NewtonState, n_outputs: int) -> NewtonState:
@@ -237,10 +271,10 @@ class NewtonStacking(Mixing):
         return state._replace(counts=np.append(state.counts, np.zeros(n_new)))
 
     def _work(self, scores: np.ndarray) -> NewtonWork:
-        n, classes = max(len(scores), 3), _n_classes(scores.shape[2])
+        n, classes = max(len(scores), 2), _n_classes(scores.shape[2])
         return NewtonWork(
-            np.zeros((n, classes)), np.zeros((3, classes)), np.zeros(classes), np.zeros(classes),
-            np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((n, n)),
+            np.zeros((n, classes)), np.zeros((2, classes)), np.zeros(classes), np.zeros(classes),
+            np.zeros(classes), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros((n, n)),
         )  # fmt: skip
 
     def _arguments(self, state: Any, scores: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Any:
@@ -264,4 +298,4 @@ class NewtonStacking(Mixing):
         return out
 
     def weights(self, state):
-        return state.top_weights[:2] @ state.weights
+        return _share_believed(state.evidence[0]) * (state.top_weights @ state.weights)
