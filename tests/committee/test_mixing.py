@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp, softmax
+from scipy.special import logsumexp
 from scipy.stats import norm
 
 from kernelstream.committee import HighestMean, NewtonStacking, RidgeStacking

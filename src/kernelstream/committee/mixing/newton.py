@@ -160,7 +160,7 @@ def _write_scores(z, out):
 
 @helper
 def _count_class(state, decay, label, log_p, weight):
-    """Learn how frequent a class is, and whether members knew more than that: log p of its label."""
+    """Learn how frequent a class is, and whether log p of its label is more than that says."""
     more = log_p - math.log(_frequency(state.counts, label))
     more = min(max(more, -_MOST_OF_ONE_ROW), _MOST_OF_ONE_ROW)
     evidence = state.evidence[0] + weight * more
