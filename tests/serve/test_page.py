@@ -60,6 +60,14 @@ def new_service(folder, **options):
     return Service([ServedModel(n, m, folder / n) for n, m in models.items()], **options)
 
 
+def note_change(served, row):
+    """Let a model show a change of the stream at a row, with a bad row, so that it is shown."""
+    statistics = served.statistics
+    statistics.n_events += 1
+    statistics.events.append(row)
+    served.refuse(["it contains NaN or infinity"])
+
+
 def test_the_page_lives_through_a_whole_day(browser, tmp_path, interpreted):
     """It loads, follows rows, shows bad rows, changes models, survives a restart, and fails."""
     first = new_service(tmp_path)
@@ -76,6 +84,12 @@ def test_the_page_lives_through_a_whole_day(browser, tmp_path, interpreted):
         assert len(browser.find_elements(By.CSS_SELECTOR, "figure:first-child path.line")) == 6
         first.models["small"].refuse(["it has 2 features, and <b>this</b> model learns from 3"])
         until(browser, lambda: "<b>this</b>" in text(browser, "bad"))
+        assert text(browser, "events") == "None so far."
+        for row, said in ((40, "row 40"), (90, "rows 40 and 90")):
+            note_change(first.models["small"], row)
+            until(browser, lambda said=said: text(browser, "events").endswith(f" at {said}."))
+        assert text(browser, "events").startswith("2 so far")
+        assert len(browser.find_elements(By.CSS_SELECTOR, "figure:first-child line.event")) == 2
         # the keyboard chooses another model
         first.models["committee"].learn(rows(0, 50)).result(30)
         choice = browser.find_element(By.ID, "model")
