@@ -8,12 +8,13 @@ import numpy as np
 from kernelstream.files.bytes import FileError
 from kernelstream.fleet import KeyedFleet, ModelStore
 from kernelstream.fleet.keys import to_text
-from kernelstream.learner.rows import NOT_FINITE, BadRow
+from kernelstream.learner.rows import BadRow
 from kernelstream.serve.estimator import (
     MOST_CLASSES,
     Outcome,
     ServedEstimator,
     nothing_learned,
+    number_problems,
     problems_by_row,
 )
 from kernelstream.serve.log import Block
@@ -93,8 +94,7 @@ class ServedFleet:
 
     def row_problems(self, block: Block) -> dict[int, str]:
         """What is wrong with rows, as far as it can be told before they are learned."""
-        finite = np.isfinite(block.X).all(axis=1)
-        return {int(i): NOT_FINITE for i in np.flatnonzero(~finite)}
+        return number_problems(block.X)
 
     def new_keys(self, block: Block) -> dict[Any, list[int]]:
         """Keys that have no model yet, with their rows, in the order in which they come."""
