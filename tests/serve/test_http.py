@@ -18,7 +18,7 @@ from kernelstream import client as client_module
 from kernelstream import persistence
 from kernelstream.cli.app import app
 from kernelstream.client import Client, ServiceError
-from kernelstream.serve import Block, Limits, ServedModel
+from kernelstream.serve import Block, Limits, ServedModel, turns
 from kernelstream.serve.bodies import read_rows
 from kernelstream.serve.server import Server, read_token
 from kernelstream.serve.service import Service
@@ -639,6 +639,17 @@ def test_a_lost_answer_is_no_reason_to_learn_twice(url, service):
         assert (told.accepted, told.repeated) == (0, 3)
         assert len(lost) == 4
         assert model.position == before + 18
+
+
+def test_a_large_body_is_read_in_steps_between_which_predictions_go_first(service, monkeypatch):
+    reader, slept = threading.current_thread(), []
+    monkeypatch.setattr(turns, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(turns, "sleep", lambda _: slept.append(threading.current_thread()))
+    turns.was_answered()
+    content = json.dumps({"rows": X[:9].tolist(), "targets": Y[:9]}).encode()
+    pending, _ = service.submit("classes", content, "application/json")
+    assert pending.learned.result(30).accepted == (9, 0)
+    assert slept.count(reader) == 2
 
 
 def test_a_table_is_fed_to_a_service(url, service, tmp_path, monkeypatch):

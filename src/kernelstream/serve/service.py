@@ -19,6 +19,7 @@ from kernelstream.serve.metrics import Latencies, exposition
 from kernelstream.serve.model import Closed, QueueFull, ServedModel
 from kernelstream.serve.problems import Problem, bad_rows, reasons
 from kernelstream.serve.rows import RowReader
+from kernelstream.serve.turns import pause
 
 __all__ = ["Service", "unavailable"]
 
@@ -168,6 +169,7 @@ class Service:
                 next(steps)
             except StopIteration as end:
                 return end.value
+            pause()
 
     def submission(
         self, name: str, body: bytes, content_type: str, skip: bool = False
