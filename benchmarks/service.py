@@ -3,9 +3,11 @@
     python benchmarks/service.py
 
 A model of 512 points and 20 features is served by a process of its own; the load generator runs
-beside it, on the same machine. Then the same while another client lets the model learn.
+beside it, on the same machine. Then the same while another client lets the model learn, also for a
+caller that asks only twenty times a second, and for a fleet of 200 models of 64 points.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -23,6 +25,8 @@ import numpy as np
 import kernelstream as ks
 
 FEATURES, POINTS, SECONDS, PORT = 20, 512, 5.0, 8791
+KEYS, POINTS_OF_A_KEY = 200, 64
+RARELY = 20.0  # requests per second
 
 
 def raw_request(path, body):
@@ -49,44 +53,68 @@ def exchange(line, request):
     return rest
 
 
-def load(n_rows, n_connections=4, seconds=SECONDS):
-    """Requests per second, and all latencies, of several connections in one thread each."""
-    random = np.random.default_rng(0)
-    request = raw_request("predict", {"rows": random.normal(size=(n_rows, FEATURES)).tolist()})
+def load(request, n_connections=4, seconds=SECONDS, per_second=None):
+    """All latencies of a request, sent by several connections in one thread each.
+
+    They send it again as soon as it is answered, or at random moments, so often per second.
+    """
     latencies, stop = [], time.perf_counter() + seconds
 
-    def ask():
+    def ask(random):
         with socket.create_connection(("127.0.0.1", PORT)) as line:
             line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            while (begin := time.perf_counter()) < stop:
+            while time.perf_counter() < stop:
+                if per_second is not None:
+                    time.sleep(random.exponential(n_connections / per_second))
+                begin = time.perf_counter()
                 exchange(line, request)
                 latencies.append(time.perf_counter() - begin)
 
-    threads = [threading.Thread(target=ask) for _ in range(n_connections)]
+    generators = np.random.default_rng(2).spawn(n_connections)
+    threads = [threading.Thread(target=ask, args=(each,)) for each in generators]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return len(latencies) / seconds, np.array(latencies)
+    return np.array(latencies)
 
 
-def requests_to_learn(n=300):
-    """Requests of a hundred rows, made beforehand: callers share Python's lock with each other."""
+def rows_to_ask(n_rows, random, has_keys=False):
+    body = {"rows": random.normal(size=(n_rows, FEATURES)).tolist()}
+    return body | ({"keys": some_keys(n_rows, random)} if has_keys else {})
+
+
+def some_keys(n_rows, random):
+    return [f"key-{i}" for i in random.integers(0, KEYS, n_rows)]
+
+
+def labels_of(X):
+    return (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def requests_to_learn(has_keys, n_rows=100, n=300):
+    """Requests made beforehand: callers share Python's lock with each other."""
     random = np.random.default_rng(1)
     for _ in range(n):
-        X = random.normal(size=(100, FEATURES))
-        body = {"rows": X.tolist(), "targets": (X[:, 0] * X[:, 1] > 0).astype(int).tolist()}
-        yield raw_request("learn", body)
+        body = rows_to_ask(n_rows, random, has_keys)
+        targets = labels_of(np.array(body["rows"])).tolist()
+        yield raw_request("learn", body | {"targets": targets})
 
 
-def learn_meanwhile(requests, stop, learned):
-    """Let the model learn, a hundred rows at a time, fifty times a second."""
+def learn_meanwhile(requests, pause, stop):
+    """Let the model learn, fifty times a second where it can follow."""
     with socket.create_connection(("127.0.0.1", PORT)) as line:
         for request in itertools.cycle(requests):
-            if stop.wait(0.02):
+            if stop.wait(pause):
                 return
             exchange(line, request)
-            learned.append(100)
+
+
+def n_learned():
+    """How many rows the service has learned since it began."""
+    with socket.create_connection(("127.0.0.1", PORT)) as line:
+        said = exchange(line, b"GET /v1/models/model HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    return json.loads(said)["n_learned"]
 
 
 def cpu_seconds(process):
@@ -95,36 +123,39 @@ def cpu_seconds(process):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def report(server, name, n_rows, n_connections=4):
+def report(server, name, request, n_rows=1, seconds=SECONDS, **options):
     before = cpu_seconds(server)
-    rate, latencies = load(n_rows, n_connections)
+    latencies = load(request, seconds=seconds, **options)
+    rate = len(latencies) / seconds
     used = (cpu_seconds(server) - before) / len(latencies) * 1e6
     p50, p99 = np.percentile(latencies, [50, 99]) * 1000
     print(
-        f"{name:<28} {rate:7,.0f} requests/s {rate * n_rows:9,.0f} rows/s   p50 {p50:6.2f} ms   "
+        f"{name:<32} {rate:7,.0f} requests/s {rate * n_rows:9,.0f} rows/s   p50 {p50:6.2f} ms   "
         f"p99 {p99:6.2f} ms   {used:5.0f} us of a core per request",
         flush=True,
     )
     return p99
 
 
-def while_learning(server, idle, n_connections):
-    """The same while the model learns, and the ratio of the two p99."""
-    stop, learned, requests = threading.Event(), [], list(requests_to_learn())
-    learner = threading.Thread(target=learn_meanwhile, args=(requests, stop, learned))
+def idle_and_learning(server, name, request, has_keys=False, rows_of_a_block=100, **options):
+    """The same before and while the model learns, and the ratio of the two p99."""
+    idle = report(server, name, request, **options)
+    requests = list(requests_to_learn(has_keys, rows_of_a_block, 30_000 // rows_of_a_block))
+    stop, before, begin = threading.Event(), n_learned(), time.perf_counter()
+    arguments = (requests, 0.02 * rows_of_a_block / 100, stop)
+    learner = threading.Thread(target=learn_meanwhile, args=arguments)
     learner.start()
-    busy = report(server, "the same while it learns", 1, n_connections)
+    busy = report(server, "the same while it learns", request, **options)
+    rate = (n_learned() - before) / (time.perf_counter() - begin)
     stop.set()
     learner.join()
-    print(f"learned meanwhile: {sum(learned) / SECONDS:,.0f} rows/s; "
+    print(f"learned meanwhile: {rate:,.0f} rows/s, {rows_of_a_block:,} at a time; "
           f"p99 {busy / idle:.2f} times that without learning")  # fmt: skip
 
 
-def main():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(4000, FEATURES))
-    y = (X[:, 0] * X[:, 1] > 0).astype(int)
-    model = ks.KernelClassifier(budget=POINTS).partial_fit(X, y)
+@contextlib.contextmanager
+def served(model):
+    """A process that serves a model."""
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder) / "model.ks")
         command = [sys.executable, "-m", "kernelstream", "serve", f"{folder}/model.ks",
@@ -132,15 +163,34 @@ def main():
         server = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
         try:
             wait_for_port()
-            load(1, seconds=1.0)
-            idle = report(server, "predict, 1 row", 1)
-            while_learning(server, idle, 4)
-            report(server, "predict, 100 rows", 100)
-            idle = report(server, "predict, 1 row, one caller", 1, 1)
-            while_learning(server, idle, 1)
+            yield server
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(30)
+
+
+def main():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(4000, FEATURES))
+    model = ks.KernelClassifier(budget=POINTS).partial_fit(X, labels_of(X))
+    one, hundred = (raw_request("predict", rows_to_ask(n, random)) for n in (1, 100))
+    with served(model) as server:
+        load(one, seconds=1.0)
+        idle_and_learning(server, "predict, 1 row, four callers", one)
+        report(server, "predict, 100 rows, four callers", hundred, 100)
+        idle_and_learning(server, "predict, 1 row, one caller", one, n_connections=1)
+        idle_and_learning(server, "predict, 1 row, asked rarely", one, n_connections=1,
+                          per_second=RARELY, seconds=4 * SECONDS)  # fmt: skip
+    fleet = ks.KeyedFleet("svmd", "classifier", budget=POINTS_OF_A_KEY)
+    X = random.normal(size=(20_000, FEATURES))
+    fleet.learn(some_keys(len(X), random), X, labels_of(X))
+    request = raw_request("predict", rows_to_ask(1, random, has_keys=True))
+    with served(fleet) as server:
+        load(request, seconds=1.0)
+        for n in (100, 1000):
+            idle_and_learning(server, "a fleet, one caller", request, True, n, n_connections=1)
+        idle_and_learning(server, "a fleet, asked rarely", request, True, 1000, n_connections=1,
+                          per_second=RARELY, seconds=4 * SECONDS)  # fmt: skip
 
 
 def wait_for_port(seconds=120):

@@ -15,6 +15,7 @@ __all__ = ["Client", "Learned", "Predicted", "ServiceError"]
 _AGAIN = {429, 502, 503, 504}  # answers after which a request is sent again
 _LONGEST_WAIT = 5.0  # seconds
 _JSON = {"Content-Type": "application/json"}
+_INFINITIES = frozenset((float("inf"), float("-inf")))
 
 
 class ServiceError(Exception):
@@ -202,6 +203,7 @@ class Client:
     def _bodies(self, X: Any, y: Any, ids: Any, keys: Any) -> Iterator[dict[str, Any]]:
         given = {"rows": X, "targets": y, "ids": ids, "keys": keys}
         columns = {name: _plain(values) for name, values in given.items() if values is not None}
+        columns["rows"] = [_without_infinity(row) for row in columns["rows"]]
         _check_lengths("rows", columns)
         return self._parts(columns)
 
@@ -292,6 +294,26 @@ def _plain(values: Any) -> Any:
     if callable(getattr(values, "to_dict", None)):  # pandas' frames
         return values.to_dict("records")
     return list(values)
+
+
+def _without_infinity(row: Any) -> Any:
+    """A row with the names of infinities, which the service refuses like other text.
+
+    JSON has no infinity. It would be sent as null, which stands for a number that is missing.
+    """
+    is_record = isinstance(row, dict)
+    try:
+        if _INFINITIES.isdisjoint(row.values() if is_record else row):
+            return row
+    except TypeError:  # no row, or something in it that is no entry: the service says so
+        return row
+    if is_record:
+        return {name: _named_if_infinite(value) for name, value in row.items()}
+    return [_named_if_infinite(value) for value in row]
+
+
+def _named_if_infinite(value: Any) -> Any:
+    return str(float(value)) if value in _INFINITIES else value
 
 
 def _known_to_json(value: Any) -> Any:

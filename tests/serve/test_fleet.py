@@ -15,9 +15,11 @@ from kernelstream.cli.app import app
 from kernelstream.client import Client, ServiceError
 from kernelstream.persistence import write
 from kernelstream.serve import Accepted, Block, Limits, ServedModel
+from kernelstream.serve.fleet import ServedFleet
 from kernelstream.serve.service import Service
 from kernelstream.tables import Block as TableBlock
 from kernelstream.tables import Encoder
+from kernelstream.threads import pausing
 from tests.serve.folders import copy_as_after_a_crash
 
 from .conftest import running
@@ -100,6 +102,34 @@ def test_step_is_what_every_key_alone_predicts_and_learns(tmp_path, task):
     again = ServedModel("test", new_fleet(task), tmp_path)
     assert contents(again.served.model) == contents(served.served.model)
     again.close()
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_long_block_is_learned_in_waves_between_which_others_have_their_turn(task):
+    """The fleet is that of the same rows in short blocks, bit for bit, and so is what it says."""
+    targets, told, said = TASKS[task], [], []
+    whole, parts = ServedFleet(new_fleet(task)), ServedFleet(new_fleet(task))
+    for served in (whole, parts):
+        served.learn(rows(0, 30, targets))
+    for start in range(30, 600, 30):
+        said += parts.learn(rows(start, start + 30, targets)).predictions
+    with pausing(lambda: told.append(len(whole.model))):
+        outcome = whole.learn(rows(30, 600, targets))
+    assert outcome.predictions == said
+    assert outcome.rows.tolist() == list(range(570))
+    assert contents(whole.model) == contents(parts.model)
+    assert len(told) >= 3 * 570 / 200  # three steps for each wave
+
+
+def test_the_labels_of_a_long_first_block_are_all_known(tmp_path):
+    fleet = ks.KeyedFleet("pa", "classifier", budget=8)
+    served = ServedModel("test", fleet, tmp_path)
+    labels = ["early"] * 299 + ["late"] * 301
+    answer = served.learn(Block(X, labels, keys=KEYS)).result(30)
+    assert answer.accepted == Accepted(600, 0)
+    assert not answer.skipped
+    assert served.state()["classes"] == ["early", "late"]
+    served.close()
 
 
 def test_after_a_crash_the_fleet_is_the_same_bit_for_bit(tmp_path):

@@ -18,7 +18,7 @@ from kernelstream import client as client_module
 from kernelstream import persistence
 from kernelstream.cli.app import app
 from kernelstream.client import Client, ServiceError
-from kernelstream.serve import Block, Limits, ServedModel
+from kernelstream.serve import Block, Limits, ServedModel, turns
 from kernelstream.serve.bodies import read_rows
 from kernelstream.serve.server import Server, read_token
 from kernelstream.serve.service import Service
@@ -103,7 +103,7 @@ def test_bad_rows_can_be_left_out(http, service):
     assert answer["accepted"] == 2
     assert [bad["row"] for bad in answer["skipped"]] == [1, 2]
     assert "2 features" in answer["skipped"][0]["reason"]
-    assert service.models["classes"].state()["bad_rows"][-1]["reason"].startswith("it contains")
+    assert service.models["classes"].state()["bad_rows"][-1]["reason"].startswith("a number is")
     model = service.models["numbers"]
     body = {"rows": [ROW] * 3, "targets": [1, "abc", "def"]}
     answer = post(http, "numbers/learn?on_bad_row=skip", body).json()
@@ -122,6 +122,8 @@ def test_targets_may_come_later(http, service):
     mine = post(http, "classes/predict", {"rows": [[1, 2, 3]], "ids": ["mine"]}).json()["ids"]
     assert mine == ["mine"]
     body = {"ids": [*ids, "mine", "nobody's"], "targets": [0, 1, 1, 0, 1]}
+    answer = post(http, "classes/labels", body | {"targets": [0, 1, None, 0, 1]})
+    assert "on_bad_row" not in check_problem(answer, 422, "Row 2")["detail"]
     assert post(http, "classes/labels", body).json() == {
         "accepted": 4, "repeated": 0, "unknown": ["nobody's"],
     }  # fmt: skip
@@ -294,7 +296,7 @@ BAD = [
     ("classes/predict", {"rows": [ROW, ["a", 1, 2]]}, 422, "Row 1: it contains 'a'"),
     ("classes/predict", {"rows": [ROW, ["1.5", 1, 2]]}, 422, "Row 1: it contains '1.5'"),
     ("classes/predict", {"rows": [[True, 1, 2]]}, 422, "Row 0: it contains True"),
-    ("classes/predict", {"rows": [[None, 1, 2]]}, 422, "Row 0: it contains None"),
+    ("classes/predict", {"rows": [[None, 1, 2]]}, 422, "Row 0: a number is missing"),
     ("classes/predict", {"rows": [ROW, [1e300] * 3]}, 422, "Row 1: it is so large"),
     ("classes/predict", {"rows": [{"a": 1}]}, 422, "without column names"),
     ("numbers/predict", {"rows": [{"a": 1, "b": 2}]}, 422, "column 'c' is missing"),
@@ -423,8 +425,8 @@ OTHER_FORMATS = [
     ("application/vnd.apache.arrow.stream", arrow(pa.table({"a": [1.0]})), 422, "column 'b'"),
     ("application/vnd.apache.arrow.stream", arrow(pa.table({"a": [b"x"]})), 422, "of type binary"),
     ("application/vnd.apache.arrow.stream", arrow(three(a=["x"])), 422, "Row 0: it contains 'x'"),
-    ("application/vnd.apache.arrow.stream", arrow(three(a=[None])), 422, "Row 0: it contains None"),
-    ("application/vnd.apache.arrow.stream", arrow(three(a=[float("nan")])), 422, "Row 0: it cont"),
+    ("application/vnd.apache.arrow.stream", arrow(three(a=[None])), 422, "Row 0: a number"),
+    ("application/vnd.apache.arrow.stream", arrow(three(a=[float("nan")])), 422, "Row 0: a number"),
     ("application/vnd.apache.arrow.stream", arrow(three(ids=[1.5])), 422, "Row 0: expected"),
     ("application/vnd.apache.arrow.stream", arrow(three(a=FAR)), 400, "The column 'a'"),
     ("application/vnd.apache.arrow.stream", arrow(TWICE), 400, "the same name"),
@@ -601,7 +603,7 @@ def test_the_client_takes_arrays_frames_and_long_blocks(url, service):
         with pytest.raises(ValueError, match="ids has 9 entries, and y has 3"):
             client.labels(ids, [1, 2, 3])
         assert client.predict([np.float32(X[0]), list(map(np.float64, X[1]))]).predictions
-        with pytest.raises(ServiceError, match="Row 1: it contains None"):
+        with pytest.raises(ServiceError, match="Row 1: a number is missing"):
             client.predict(frame[:2].replace(X[1, 2], np.nan))
         bad = X[:20].tolist()
         bad[15] = [1.0]
@@ -639,6 +641,17 @@ def test_a_lost_answer_is_no_reason_to_learn_twice(url, service):
         assert model.position == before + 18
 
 
+def test_a_large_body_is_read_in_steps_between_which_predictions_go_first(service, monkeypatch):
+    reader, slept = threading.current_thread(), []
+    monkeypatch.setattr(turns, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(turns, "sleep", lambda _: slept.append(threading.current_thread()))
+    turns.was_answered()
+    content = json.dumps({"rows": X[:9].tolist(), "targets": Y[:9]}).encode()
+    pending, _ = service.submit("classes", content, "application/json")
+    assert pending.learned.result(30).accepted == (9, 0)
+    assert slept.count(reader) == 2
+
+
 def test_a_table_is_fed_to_a_service(url, service, tmp_path, monkeypatch):
     model = service.models["numbers"]
     before, table = model.position, tmp_path / "table.csv"
@@ -648,7 +661,7 @@ def test_a_table_is_fed_to_a_service(url, service, tmp_path, monkeypatch):
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     assert "32 rows, 30 accepted, 0 known before, 2 bad" in done.stdout
-    assert "line 32: it contains None" in done.stdout
+    assert "line 32: it contains 'x', which is not a number" in done.stdout
     done = CliRunner().invoke(app, command)
     assert "0 accepted, 30 known before, 2 bad" in done.stdout
     assert model.position == before + 30

@@ -45,6 +45,12 @@ def until(browser, condition, seconds=15):
     return WebDriverWait(browser, seconds, poll_frequency=0.1).until(lambda _: condition())
 
 
+def set_size(browser, width):
+    """Show the page as wide as this: a phone's width makes it a phone."""
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
 def figures(browser):  # at once, since they may be replaced meanwhile
     return dict(
         browser.execute_script(
@@ -58,6 +64,14 @@ def new_service(folder, **options):
     committee = ks.Committee({"one": new_model(), "two": "linear-pa"}, "classifier")
     models = {"small": new_model(), "committee": committee}
     return Service([ServedModel(n, m, folder / n) for n, m in models.items()], **options)
+
+
+def note_change(served, row):
+    """Let a model show a change of the stream at a row, with a bad row, so that it is shown."""
+    statistics = served.statistics
+    statistics.n_events += 1
+    statistics.events.append(row)
+    served.refuse(["it contains NaN or infinity"])
 
 
 def test_the_page_lives_through_a_whole_day(browser, tmp_path, interpreted):
@@ -76,6 +90,12 @@ def test_the_page_lives_through_a_whole_day(browser, tmp_path, interpreted):
         assert len(browser.find_elements(By.CSS_SELECTOR, "figure:first-child path.line")) == 6
         first.models["small"].refuse(["it has 2 features, and <b>this</b> model learns from 3"])
         until(browser, lambda: "<b>this</b>" in text(browser, "bad"))
+        assert text(browser, "events") == "None so far."
+        for row, said in ((40, "row 40"), (90, "rows 40 and 90")):
+            note_change(first.models["small"], row)
+            until(browser, lambda said=said: text(browser, "events").endswith(f" at {said}."))
+        assert text(browser, "events").startswith("2 so far")
+        assert len(browser.find_elements(By.CSS_SELECTOR, "figure:first-child line.event")) == 2
         # the keyboard chooses another model
         first.models["committee"].learn(rows(0, 50)).result(30)
         choice = browser.find_element(By.ID, "model")
@@ -111,8 +131,7 @@ def test_charts_fit_their_places_and_the_page_a_phone(browser, tmp_path, interpr
     with running(Service([served])) as url:
         browser.get(url)
         for width in (1000, 375, 1000):
-            size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
-            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+            set_size(browser, width)
             until(browser, lambda: browser.execute_script(CHARTS_FIT))
             assert browser.execute_script("return document.body.scrollWidth") <= width
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
@@ -123,6 +142,16 @@ CHARTS_FIT = """
     const figures = [...document.querySelectorAll("figure")];
     return figures.length > 2 && figures.every((figure) =>
         figure.clientWidth - 28 === figure.querySelector("svg[role=img]").viewBox.baseVal.width);
+"""
+
+
+# A table of keys, some of which have learned thousands of rows, need not be scrolled sideways.
+SECTION_FITS = """
+    const section = document.getElementById("keys-section");
+    const numbers = ["123,456", "-0.0587", "0.942", "512"];
+    section.querySelectorAll("#keys tbody tr").forEach((line) =>
+        numbers.forEach((text, k) => { line.cells[k + 1].textContent = text; }));
+    return section.clientWidth > 100 && section.scrollWidth <= section.clientWidth;
 """
 
 
@@ -148,6 +177,9 @@ def test_the_page_shows_the_keys_of_a_fleet(browser, tmp_path, interpreted):
         learn(7, 20, 25)
         until(browser, lambda: len(lines()) == 2 and lines()[0].startswith("7 5"))
         assert "Keys" in text(browser, "charts")
+        set_size(browser, 375)
+        until(browser, lambda: browser.execute_script(SECTION_FITS))
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         # one key's state, by the keyboard, and it stays up to date
         browser.find_element(By.CSS_SELECTOR, "#keys button").send_keys(Keys.ENTER)
         until(browser, lambda: text(browser, "key-title") == "The model of 7")
@@ -175,8 +207,7 @@ def test_the_page_fits_a_phone_and_asks_for_the_token(browser, tmp_path, interpr
     token = "a-token-of-22-characters"
     service = new_service(tmp_path, token=token)
     service.models["small"].learn(rows(0, 100)).result(30)
-    phone = {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    set_size(browser, 360)
     with running(service) as url:
         browser.get(url)
         until(browser, lambda: text(browser, "token-form"))

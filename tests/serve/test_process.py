@@ -221,7 +221,9 @@ def test_anything_that_the_document_allows_is_answered(start, tmp_path):
                f"{served.url}/openapi.json", "--checks", "not_a_server_error",
                "--exclude-path-regex", "events", "--max-examples", "200"]  # fmt: skip
     environment = {**os.environ, "SCHEMATHESIS_HOOKS": str(tmp_path / "formats.py")}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment)
+    done = subprocess.run(  # in a folder where it may leave its notes
+        command, capture_output=True, text=True, timeout=900, env=environment, cwd=tmp_path
+    )
     assert served.stop() == 0
     assert done.returncode == 0, done.stdout[-3000:]
 

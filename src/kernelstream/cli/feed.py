@@ -1,5 +1,6 @@
 """``kernelstream run --to``: send the rows of a table to a service, which learns them."""
 
+import math
 import time
 from hashlib import blake2b
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kernelstream.cli.by_key import separated
+from kernelstream.estimators.columns import is_missing
 from kernelstream.tables import SourceError, as_float, open_source
 
 __all__ = ["feed"]
@@ -92,10 +94,14 @@ def _lists(block: Any) -> list[list[Any]]:
 
 
 def _entry(value: Any, encoded: bool) -> Any:
-    """A field as the service wants it: as it is where that encodes columns, else a number."""
-    if not encoded:
-        value = as_float(value)
-    return None if isinstance(value, float) and value != value else value
+    """A field as the service wants it: as it is where that encodes columns, else a number.
+
+    Text that is no number is sent as it is, so that the service refuses it and says what it was.
+    """
+    if is_missing(value):
+        return None
+    number = math.nan if encoded else as_float(value)
+    return value if number != number else number
 
 
 def _target(value: Any, state: dict[str, Any]) -> Any:

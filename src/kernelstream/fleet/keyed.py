@@ -14,6 +14,7 @@ from kernelstream.fleet.models_by_key import FIRST_PLACES, kind_of
 from kernelstream.fleet.places import NOWHERE, Places
 from kernelstream.fleet.records import RowsBefore
 from kernelstream.learner.rows import NOT_FINITE, TOO_LARGE_A_STEP, BadRow
+from kernelstream.threads import between_steps
 
 __all__ = ["KeyedFleet"]
 
@@ -167,7 +168,9 @@ class KeyedFleet(SavedByKey):
             bad, refused = rows.bad, np.zeros(0, bool)
             scores, margins = np.empty((0, 1)), np.empty(0)
             if rows.keys:
+                between_steps()
                 (scores, margins, refused), unfit = self._learn(rows)
+                between_steps()
                 bad = [
                     *bad,
                     *(BadRow(int(row), "its numbers are not finite, or too large")

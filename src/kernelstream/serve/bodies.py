@@ -35,7 +35,10 @@ class Rows(msgspec.Struct, forbid_unknown_fields=True):
     all_numbers: ClassVar[bool] = False
     rows: Annotated[
         list[list[Entry] | dict[str, Entry]],
-        msgspec.Meta(description="Each row is a list of its features, or an object by column."),
+        msgspec.Meta(
+            description="Each row is a list of its features, or an object by column. "
+            "What is missing is null."
+        ),
     ]
     targets: Annotated[
         list[Target] | None,

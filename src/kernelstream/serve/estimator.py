@@ -16,9 +16,13 @@ from kernelstream.evaluate import prequential
 from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.serve.log import Block, as_rows
 
-__all__ = ["MOST_CLASSES", "Outcome", "ServedEstimator", "nothing_learned", "problems_by_row"]
+__all__ = [
+    "MOST_CLASSES", "Outcome", "ServedEstimator", "nothing_learned", "number_problems",
+    "problems_by_row",
+]  # fmt: skip
 
 MOST_CLASSES = 100  # that are listed where a person reads
+_MISSING = "a number is missing: leave this row out, or fill it in"
 # numbers of a model that are shown and exported, where it has them
 _READABLE = ("n_seen_", "step_size_", "margin_", "offset_", "n_support_", "drift_score_")
 
@@ -56,6 +60,25 @@ def problems_by_row(check: Any, targets: list[Any]) -> dict[int, str]:
     found = {kind: check(kind[1]) for kind in dict.fromkeys(kinds)}
     wrong = {kind: problem for kind, problem in found.items() if problem is not None}
     return {i: wrong[kind] for i, kind in enumerate(kinds) if kind in wrong} if wrong else {}
+
+
+def number_problems(X: np.ndarray, fills_missing: bool = False) -> dict[int, str]:
+    """Rows of numbers that cannot be learned.
+
+    Parameters
+    ----------
+    X : ndarray
+    fills_missing : bool, default=False
+        Whether NaN is a number that is missing, which the model fills in.
+    """
+    if np.isfinite(X).all():
+        return {}
+    gaps = {} if fills_missing else dict.fromkeys(_rows_with(np.isnan(X)), _MISSING)
+    return gaps | dict.fromkeys(_rows_with(np.isinf(X)), NOT_FINITE)
+
+
+def _rows_with(wrong: np.ndarray) -> list[int]:
+    return np.flatnonzero(wrong.any(axis=1)).tolist()
 
 
 class ServedEstimator:
@@ -114,8 +137,7 @@ class ServedEstimator:
     def row_problems(self, block: Block) -> dict[int, str]:
         """What is wrong with rows, as far as it can be told before they are learned."""
         if block.width is not None:
-            finite = np.isfinite(block.X).all(axis=1)
-            return {int(i): NOT_FINITE for i in np.flatnonzero(~finite)}
+            return number_problems(block.X, fills_missing=self.model.missing != "error")
         rows = block.X.tolist()
         if self._problem(rows) is None:
             return {}

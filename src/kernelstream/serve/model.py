@@ -428,12 +428,14 @@ class ServedModel:
         pause()
         block, places = self._without_repeated(batch)
         if len(block.X):
+            pause()
             try:
                 self._log.append(block)
             except OSError as error:  # nothing was acknowledged, and nothing is learned
                 for pending in batch:
                     _refuse(pending, Closed(f"the log cannot be written ({error}): try later."))
                 return
+            pause()
             self._recent_ids.add(block.ids or [])
         # also rows that waited though they had been learned
         self._room.discharge([i for pending in batch for i in pending.block.ids or []])

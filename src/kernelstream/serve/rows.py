@@ -46,6 +46,8 @@ class RowReader:
     ) -> tuple[np.ndarray, dict[int, str]]:
         """The rows as numbers, and what is wrong with those that cannot be (they are zero).
 
+        What is missing (null) is NaN, and whether that can be learned is for the model to say.
+
         Parameters
         ----------
         rows : list of lists or dicts
@@ -77,11 +79,11 @@ class RowReader:
         self._check_lengths(lists, n_features, problems)
         X = np.zeros((len(lists), n_features))
         for i, row in enumerate(lists):
-            bad = next((entry for entry in row if not _is_number(entry)), 0.0)
-            if not _is_number(bad):
+            bad = next((entry for entry in row if not _is_number(entry)), None)
+            if bad is not None:
                 problems.setdefault(i, f"it contains {shortened(bad)}, which is not a number")
             if i not in problems:
-                X[i] = row
+                X[i] = [np.nan if entry is None else entry for entry in row]
         return X, problems
 
     def _as_dictionaries(self, rows: list[Any], problems: dict[int, str]) -> np.ndarray:
@@ -167,4 +169,5 @@ def _plain(entry: Any) -> Any:
 
 
 def _is_number(entry: Any) -> bool:
-    return isinstance(entry, float | int) and not isinstance(entry, bool)
+    """Whether it is one, or stands for one that is missing."""
+    return entry is None or (isinstance(entry, float | int) and not isinstance(entry, bool))

@@ -19,6 +19,7 @@ from kernelstream.serve.metrics import Latencies, exposition
 from kernelstream.serve.model import Closed, QueueFull, ServedModel
 from kernelstream.serve.problems import Problem, bad_rows, reasons
 from kernelstream.serve.rows import RowReader
+from kernelstream.serve.turns import pause
 
 __all__ = ["Service", "unavailable"]
 
@@ -168,6 +169,7 @@ class Service:
                 next(steps)
             except StopIteration as end:
                 return end.value
+            pause()
 
     def submission(
         self, name: str, body: bytes, content_type: str, skip: bool = False
@@ -251,7 +253,7 @@ class Service:
                 ids=unknown[:100],
             )  # fmt: skip
         problems = {} if targets is None else model.target_problems(targets)
-        self._without_bad(model, {i: problems[i] for i in waiting if i in problems}, False)
+        self._without_bad(model, {i: problems[i] for i in waiting if i in problems}, hint="")
         pending = None
         if block is not None:
             of_block = [(targets or [])[i] for i in waiting]
@@ -307,12 +309,14 @@ class Service:
         return targets
 
     def _without_bad(
-        self, model: ServedModel, problems: dict[int, str], skip: bool
-    ) -> list[dict[str, Any]]:
+        self, model: ServedModel, problems: dict[int, str], skip: bool = False,
+        hint: str = "; learn?on_bad_row=skip does that",
+    ) -> list[dict[str, Any]]:  # fmt: skip
+        """What is wrong with the rows that are left out, or an error with a hint."""
         if problems:
-            model.refuse(list(problems.values()))
+            model.refuse([problems[row] for row in sorted(problems)])
             if not skip:
-                raise bad_rows(problems, "; learn?on_bad_row=skip does that")
+                raise bad_rows(problems, hint)
         return reasons(problems)
 
     def _new_ids(self, n: int) -> list[str | None]:

@@ -1,8 +1,8 @@
 """Predictions go first: what learns waits a moment while predictions are asked for.
 
 Threads of Python share a lock, which a request and whoever learns both need several times, so that
-they would hand it to each other again and again. Between two steps of learning, none of which takes
-half a millisecond of Python, the writer therefore sleeps, long enough for a request to be answered
+they would hand it to each other again and again. Between two steps of learning, few of which take
+a millisecond of Python, the writer therefore sleeps, long enough for a request to be answered
 in one go (docs/service.md has the figures).
 """
 

@@ -125,7 +125,7 @@ function tell(state, text) {
 
 // --- showing ------------------------------------------------------------------------------------
 
-const whole = new Intl.NumberFormat("en");
+const whole = new Intl.NumberFormat("en"), listed = new Intl.ListFormat("en-GB");
 const count = (n) => (n == null ? "–" : whole.format(n));
 const figure = (x) => {
   if (x == null || !Number.isFinite(x)) return "–";
@@ -168,9 +168,14 @@ function show(state) {
   if (state.n_keys != null) keys();
   charts(byId("charts"), "h2", state);
   byId("empty").hidden = state.history.length > 0;
-  byId("events").textContent = state.events.length === 0 ? "None so far."
-    : `${count(state.n_events)} so far; the last at row ${state.events.slice(-8).map(count).join(", ")}.`;
+  byId("events").textContent = changes(state);
   badRows(state.bad_rows);
+}
+
+function changes({ n_events, events }) {
+  const latest = events.slice(-8).map(count);
+  if (latest.length === 0) return "None so far.";
+  return `${count(n_events)} so far; the latest at ${latest.length === 1 ? "row" : "rows"} ${listed.format(latest)}.`;
 }
 
 function figures(list, pairs) {
