@@ -349,3 +349,13 @@ def test_the_last_target_and_the_size_of_a_committee():
     for x in rows:
         detector.learn_one(x)
     assert detector.model.machine_.n_points == 40
+
+
+def test_the_area_under_the_curve_of_a_detector():
+    random = np.random.default_rng(1)
+    odd = random.random(400) < 0.05
+    values = np.where(odd, 6.0, 0.0) + random.normal(size=400)
+    rows = [({"a": value}, bool(is_odd)) for value, is_odd in zip(values, odd, strict=True)]
+    area = metrics.RollingROCAUC(window_size=400)
+    evaluate.progressive_val_score(rows, river.AutoDetector(), area)
+    assert area.get() > 0.9

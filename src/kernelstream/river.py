@@ -18,6 +18,9 @@ out, with a warning. They fill in NaN and None by the mean so far. They also tak
 they are, if the first row has one: rows are then those of a table, whose columns are known from the
 first row on (docs/tables.md).
 
+Scores of novelty detectors have no limits. So measure them by River's `RollingROCAUC`, which ranks
+them: its `ROCAUC` takes scores to be between 0 and 1.
+
 A row that cannot be learned (a feature or a target that is no number, a label that is None or NaN)
 is an error, or, with ``on_bad_row="skip"``, is left out and counted in `n_skipped_`. Either way the
 model is as if that row had not come: it has no new feature and no new label.

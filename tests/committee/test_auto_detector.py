@@ -225,8 +225,10 @@ def test_a_file_that_makes_no_sense_is_refused():
 def test_a_file_of_an_earlier_version_goes_on():
     model = ks.AutoDetector().partial_fit(X)
     machine = model.machine_.copy()
-    arrays = {k: v for k, v in machine.to_arrays().items() if k not in ("bend", "gate")}
-    machine.state.bend[:], machine.state.gate[:] = 0.0, -1.0  # as in a machine that is new
+    late = "bend", "gate", "members.calm"
+    arrays = {k: v for k, v in machine.to_arrays().items() if k not in late}
+    state = machine.state  # as in a machine that is new
+    state.bend[:], state.gate[:], state.members.calm[:] = 0.0, -1.0, 0.0
     machine.fill(arrays)
     assert np.isfinite(machine.learn(X, np.ones(400), np.ones(400))[0].scores).all()
     del arrays["reach"]

@@ -86,3 +86,12 @@ def test_what_is_refused():
         ks.Committee([member], "classifier").partial_fit(X, LABELS)
     with pytest.raises(ValueError, match="leave class_weight out"):
         ks.Fleet("svmd", "classifier", n_models=2, n_features=3, class_weight="balanced")
+
+
+def test_weights_of_labels_that_do_not_come():
+    with pytest.warns(UserWarning, match="the label 'rar', which is not in y") as told:
+        ks.KernelClassifier(class_weight={"rar": 5.0}).fit(X, LABELS)
+    assert told[0].filename == __file__
+    ks.KernelClassifier(class_weight={"later": 5.0}).partial_fit(X, LABELS)  # it may still come
+    with pytest.raises(ValueError, match=r"class_weight has the label 1, .*like 'rare'"):
+        ks.KernelClassifier(class_weight={1: 5.0}).partial_fit(X, LABELS)

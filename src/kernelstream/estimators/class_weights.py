@@ -2,11 +2,12 @@
 
 import math
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
 
-from kernelstream.estimators.labels import Labels
+from kernelstream.estimators.labels import Labels, kind_of
 
 __all__ = ["class_weighted", "counts_from_json"]
 
@@ -33,6 +34,7 @@ def class_weighted(
             f"class_weight={class_weight!r} is none of what it may be: None, 'balanced', or a dict "
             "from labels to weights."
         )
+    _look_for_strangers(class_weight, labels, whole_data)
     factors = np.array([_factor(class_weight.get(name, 1.0), name) for name in labels.names])
     return weight * (factors[positions] if len(factors) else 1.0), None
 
@@ -58,6 +60,23 @@ def _balanced(
             n += own
             factors[i] = n / (k * known[position])
     return weight * factors, np.array(known)
+
+
+def _look_for_strangers(class_weight: dict[Any, Any], labels: Labels, whole_data: bool) -> None:
+    """Tell of weights for labels that do not come, which would have no effect."""
+    strange = [name for name in class_weight if name not in labels.index]
+    for name in strange if labels.names else []:
+        if kind_of(name) is not kind_of(labels.names[0]):
+            raise ValueError(
+                f"class_weight has the label {name!r}, but the labels are like "
+                f"{labels.names[0]!r}: give the weights by the labels as they are in y."
+            )
+    if strange and whole_data:  # in a stream they may come late
+        warnings.warn(
+            f"class_weight has the label {strange[0]!r}, which is not in y: its weight has no "
+            "effect.",
+            stacklevel=7,  # whoever calls fit
+        )
 
 
 def _factor(factor: Any, name: Any) -> float:
