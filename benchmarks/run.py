@@ -304,21 +304,22 @@ def flat():
 
 
 FIRST_CALLS = """
-import time; begin = time.perf_counter()
+import sys, time; begin = time.perf_counter()
 import numpy as np, kernelstream as ks
 X = np.random.default_rng(0).normal(size=(50, 3))
-for task in (ks.KernelClassifier, ks.KernelRegressor):
-    task().partial_fit(X, (X[:, 0] > 0).astype(int)).predict(X)
+for name in sys.argv[1:]:
+    targets = () if name == "AutoDetector" else ((X[:, 0] > 0).astype(int),)
+    getattr(ks, name)().partial_fit(X, *targets).predict(X)
     print(time.perf_counter() - begin); begin = time.perf_counter()
 """
 
 
-def first_calls(cache, bytecode):
-    """Seconds of the first combination of parts of a new process, with its imports; the second."""
+def first_calls(names, cache, bytecode):
+    """Seconds until a new process has its first prediction of each; imports are in the first."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONPYCACHEPREFIX": bytecode}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     run = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", FIRST_CALLS], env=environment, check=True,
+        [sys.executable, "-W", "ignore", "-c", FIRST_CALLS, *names], env=environment, check=True,
         capture_output=True, text=True,
     )  # fmt: skip
     return [float(line) for line in run.stdout.split()]
@@ -330,24 +331,27 @@ def start():
         lambda: subprocess.run([sys.executable, "-c", "import kernelstream"], check=True)
     )
     report("start: import kernelstream, seconds", took - empty)
-    cold, warm = [], []
+    first_of_parts("KernelClassifier", "KernelRegressor", at_most=(3, 1))
+    for name in ("AutoClassifier", "AutoRegressor", "AutoDetector"):
+        first_of_parts(name, repeat=3)
+
+
+def first_of_parts(*names, at_most=(None,), repeat=5):
+    """Tell how long the first predictions of a program take, without and with what is kept."""
+    taken = {"never ran": [], "ran before": []}
     with tempfile.TemporaryDirectory() as bytecode:
         # Whoever installs a package has its bytecode, which a checkout of the source need not have:
         # the first process writes it, and does not count.
-        for attempt in range(6):
+        for _ in range(1 + repeat):
             with tempfile.TemporaryDirectory() as cache:
-                took = first_calls(cache, bytecode), first_calls(cache, bytecode)
-            if attempt > 0:
-                cold.append(took[0])
-                warm.append(took[1])
-    for when, taken, first, further in (
-        ("never ran", cold, 3, 1),
-        ("ran before", warm, None, None),
-    ):
-        median = np.median(taken, axis=0)
-        name = f"start: on a machine where it {when}"
-        report(f"{name}, the default classifier, seconds", median[0], at_most=first)
-        report(f"{name}, then the default regressor, seconds", median[1], at_most=further)
+                for times in taken.values():
+                    times.append(first_calls(names, cache, bytecode))
+    for when, times in taken.items():
+        limits = at_most if when == "never ran" else len(names) * (None,)
+        for name, median, limit in zip(names, np.median(times[1:], axis=0), limits, strict=True):
+            then = "" if name == names[0] else "then "
+            title = f"start: on a machine where it {when}, {then}{name}, seconds"
+            report(title, median, at_most=limit)
 
 
 def many_labels():
@@ -373,9 +377,9 @@ def many_labels():
 def sparse_rows():
     random = np.random.default_rng(0)
     n_rows, n_words, actions = 4000, 40, {}
+    y = random.integers(0, 10, n_rows)  # noise, so that all models have as much to correct
     for n_features in (2**10, 2**20):
         columns = (n_features * random.random((n_rows, n_words)) ** 3).astype(int)
-        y = columns.min(axis=1) % 10
         rows = np.repeat(np.arange(n_rows), n_words)
         shape = (n_rows, n_features)
         X = sparse.csr_matrix((np.ones(rows.size), (rows, columns.ravel())), shape=shape)

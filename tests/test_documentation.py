@@ -16,8 +16,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("
 # Importable, but promised to nobody: their names may change.
 INTERNAL = {
     "__main__", "arrays", "benchmark", "cli", "compiled", "compiler", "drawing", "elementary",
-    "expansion", "experiments", "files", "learner", "progress", "stack", "steps", "stores",
-    "threads", "waiting", "words",
+    "expansion", "experiments", "files", "imports", "learner", "progress", "stack", "steps",
+    "stores", "threads", "waiting", "words",
 }  # fmt: skip
 
 

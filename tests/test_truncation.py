@@ -174,3 +174,18 @@ def test_the_bound_is_there_only_where_it_is_kept():
 def test_parameters_are_checked(params, message):
     with pytest.raises((TypeError, ValueError), match=message):
         OldestOut(10, **params)
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize(
+    ("kernel", "size", "corrected"),
+    # 0.99^119 = 0.302, 0.99^120 = 0.299; 0.99^458 = 0.01002, 0.99^459 = 0.0099
+    [(KERNEL, 119, True), (KERNEL, 120, False), ("linear", 458, True), ("linear", 459, False)],
+)
+def test_norms_are_corrected_where_the_trace_outlives_the_points(kernel, size, corrected):
+    """Sooner where some rows may be longer than others, which leave more behind."""
+    X, y = rows(3)
+    for exact, expected in ((None, corrected), (True, True), (False, False)):
+        budget = OldestOut(size, exact=exact)
+        model = ks.make("svmd", "classifier", kernel=kernel, budget=budget).partial_fit(X, y)
+        assert hasattr(model.machine_.state.gram, "gram") == expected

@@ -4,6 +4,7 @@ import gc
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from kernelstream.imports import put_off
 from kernelstream.stack import with_room
 
 if TYPE_CHECKING:
@@ -115,7 +116,8 @@ def _imported(name: str) -> Any:
     collects = gc.isenabled()
     gc.disable()
     try:
-        return importlib.import_module(f"{__name__}.{name}")
+        with put_off("pandas", "scipy.stats"):
+            return importlib.import_module(f"{__name__}.{name}")
     finally:
         if collects:
             gc.enable()

@@ -8,6 +8,7 @@ from sklearn.base import clone
 
 import kernelstream as ks
 from kernelstream.committee import NewtonStacking, RidgeStacking
+from kernelstream.committee.machine import CommitteeMachine
 from kernelstream.estimators.files import from_bytes
 from kernelstream.files.bytes import FileError, to_bytes
 from kernelstream.files.bytes import from_bytes as read_bytes
@@ -202,3 +203,20 @@ def test_files_with_strange_members_are_refused(change, message):
         (header if name in header else header["members"][0])[name] = value
     with pytest.raises(FileError, match=message):
         from_bytes(to_bytes(header, arrays))
+
+
+def test_members_without_room_are_not_asked_again_for_every_row(monkeypatch):
+    joins, join = [], CommitteeMachine._join
+    monkeypatch.setattr(CommitteeMachine, "_join", lambda self: joins.append(join(self)))
+    growing = ks.make("pa", "regressor", budget=ks.budgets.Unbounded())
+    model = ks.Committee([growing, "smd-linear"], "regressor")
+    rows = np.random.default_rng(0).normal(size=(255, 2))
+    model.partial_fit(rows, 10.0 * np.arange(255))
+    member = model.machine_.members[0]
+    n_points, n_slots = member.n_points, member.n_slots
+    assert n_slots - n_points < 3
+    for x in rows[:60]:  # which learn nothing from a row that is as they said
+        model.learn_one(x, float(member.score_row(x[None])[0]))
+    assert member.n_points == n_points
+    assert len(joins) == 1
+    assert member.n_slots > n_slots

@@ -95,8 +95,11 @@ class Budget(Part):
         """The same as the stream begins: a budget may grow."""
         return self.limit()
 
-    def keeps_gram(self, trace_decay: float) -> bool:
-        """Whether to keep k(points, points), to correct ||f||^2 and <f, v> for dropped points."""
+    def keeps_gram(self, trace_decay: float, equal_norms: bool) -> bool:
+        """Whether to keep k(points, points), to correct ||f||^2 and <f, v> for dropped points.
+
+        `equal_norms`: k(x, x) is the same for all rows.
+        """
         return False
 
     def lines_read(self, state: Any, n_points: int, n_rows: int) -> list[slice]:

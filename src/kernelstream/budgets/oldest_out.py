@@ -99,7 +99,8 @@ class OldestOut(Dropping):
         Correct ``||f||^2`` and ``<f, v>`` for every point that is dropped, so that they belong to
         the truncated f. It keeps the kernel values between the points (size x size numbers) and
         costs a fifth to a third of the speed. None: where the trace of SMD outlives the points
-        (``decay ** size > 0.01``), since the difference has faded elsewhere.
+        (``decay ** size > 0.3``; 0.01 where k(x, x) is not the same for all rows), since the
+        difference has faded elsewhere.
     max_age : int or None, default=None
         A point goes when more than so many rows have been learned after it, whether or not another
         comes.

@@ -19,6 +19,7 @@ from kernelstream.threads import each
 __all__ = ["CommitteeMachine"]
 
 _ROWS = 4096  # at a time: the scores of all members are kept for so many
+_ROWS_TOGETHER = 64  # for which members are ready, at most, before they are asked again
 _ROWS_AGAIN = 512  # that came one by one, at most, and are learned again if one of them fails
 _ONCE = np.ones(1)  # the weight of a row
 _LARGEST_NORM2 = 1e60  # of a row that members learn one after the other
@@ -193,7 +194,12 @@ class CommitteeMachine(Learner):
             self._learn_from(n_done, X, y, together.said)
 
     def _join(self) -> None:
-        """Find out for how many rows members can be called together."""
+        """Find out for how many rows members can be called together.
+
+        One that grows gets room for many points at once: to ask again takes as long as a row.
+        """
+        for member in self.members:
+            member.make_room(_ROWS_TOGETHER)
         paths = joined_paths(self)
         if paths is None:
             return

@@ -138,7 +138,7 @@ class Labels:
     def including(self, y: np.ndarray) -> tuple["Labels", np.ndarray, list[int]]:
         """Labels extended by the new ones in y, y as numbers, and the rows where new ones begin."""
         if len(y) <= _FEW:  # most of the time of such a block would be spent below
-            known = [self.index.get(name) for name in y.tolist()]
+            known = list(map(self.index.get, y.tolist()))
             if None not in known:
                 return self, self._codes_at(np.array(known, dtype=float)), []
         names, first, inverse = np.unique(y, return_index=True, return_inverse=True)

@@ -170,11 +170,12 @@ def corrects_norms(parts: Parts, model: Model) -> bool:
     """
     if parts.budget.projects:
         return False
+    equal_norms = parts.kernel.has_unit_diagonal
     if parts.update.uses_norm:
-        return bool(parts.budget.keeps_gram(1.0))
+        return bool(parts.budget.keeps_gram(1.0, equal_norms))
     if not model.step_size.is_traced() or model.regularization == 0.0:
         return False
-    return bool(parts.budget.keeps_gram(float(model.step_size.trace_decay())))
+    return bool(parts.budget.keeps_gram(float(model.step_size.trace_decay()), equal_norms))
 
 
 def most_touched_of(parts: Parts) -> int | None:

@@ -120,7 +120,8 @@ class Reference:
             self.pi = 0.0
 
         # (e) a row with a coefficient becomes a point
-        exact = smd and self.c > 0 and self.parts.budget.keeps_gram(lam)
+        equal_norms = self.parts.kernel.has_unit_diagonal
+        exact = smd and self.c > 0 and self.parts.budget.keeps_gram(lam, equal_norms)
         self.lost *= keep
         if new[0].any() or (smd and new[1].any()):
             self.points = np.vstack([self.points, x])
