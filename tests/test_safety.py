@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
+from kernelstream.benchmark import STREAMS
 from kernelstream.budgets import OldestOut
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.step_sizes import SMD, Constant, SqrtDecay
@@ -136,3 +137,31 @@ def test_memory_and_work_stay_flat_over_a_million_rows():
     assert grown < 20_000  # kilobytes
     assert sum(array.nbytes for _, array in state_arrays(model.machine_.state)) < 10_000
     assert np.isfinite(model.dual_coef_).all()
+
+
+def smooth_series(n_rows):
+    """Rows that follow each other are nearly alike: the last six values of a series."""
+    t = np.arange(n_rows + 6)
+    series = np.sin(t / 7) + 0.5 * np.sin(t / 90)
+    windows = np.lib.stride_tricks.sliding_window_view(series, 7)
+    return windows[:, :6], windows[:, 6]
+
+
+@pytest.mark.parametrize("size", [16, 64, 128])
+@pytest.mark.parametrize("step_size", ["smd", 0.25, 0.9])
+@pytest.mark.parametrize("loss", ["squared_error", "huber"])
+def test_regressors_that_drop_points_stay_bounded_on_smooth_series(size, step_size, loss):
+    X, y = smooth_series(4_000)
+    model = ks.KernelRegressor(
+        loss=loss, step_size=step_size, budget=size, scaling="running", target_scaling="running"
+    )
+    found = ks.prequential(model, X, y).predictions
+    assert np.abs(found[2_000:] - y[2_000:]).mean() < 0.5 * y.std()
+
+
+@pytest.mark.parametrize("name", ["svmd", "norma", "smd-linear"])
+def test_presets_stay_bounded_on_a_chaotic_series(name):
+    X, y = STREAMS["mackey-glass"].rows()
+    model = ks.make(name, "regressor", scaling="running", target_scaling="running")
+    found = ks.prequential(model, X, y).predictions
+    assert np.abs(found[2_500:] - y[2_500:]).mean() < 0.5 * y.std()

@@ -58,10 +58,14 @@ def _linear(**more: Any) -> dict[str, Any]:
 
 def _per_weight(step_size: Callable[[str], Any]) -> Callable[[str], dict[str, Any]]:
     """The parts of a linear model with a step size per weight, for a smooth loss."""
-    return lambda task: _linear(
-        step_size=step_size(task), regularization=0.0,
-        **({"loss": "log_loss"} if task == "classification" else {}),
-    )  # fmt: skip
+
+    def parts(task: str) -> dict[str, Any]:
+        part = step_size(task)
+        regularization = part.default_regularization(task) or 0.0
+        loss = {"loss": "log_loss"} if task == "classification" else {}
+        return _linear(step_size=part, regularization=regularization, **loss)
+
+    return parts
 
 
 def _fading(size: int) -> SmallestOut:

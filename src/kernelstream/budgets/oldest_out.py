@@ -4,6 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import lambertw
 
 from kernelstream.budgets.base import NO_LIMIT, BudgetRule
 from kernelstream.budgets.dropping import Dropping, RingRule
@@ -157,6 +158,19 @@ class OldestOut(Dropping):
             integer_at_least("max_age", self.max_age, 1)
         if self.max_error is not None:
             number("max_error", self.max_error, at_least=0)
+
+    def default_regularization(self, task: str) -> float | None:
+        """The c with ``exp(-c life) = c``, for numbers; labels have losses with bounded gradients.
+
+        A step eta <= 1 does not raise ||f||, but a point that goes may raise it by its coefficient,
+        which was at most eta ||f|| and has faded to (1 - eta c)^life of that. At eta = 1 the decay
+        makes up for it if (1 - c)^life <= c. With less, f grew without bound on smooth series,
+        where rows that follow each other are alike.
+        """
+        if task != "regression":
+            return None
+        life = self.longest_life()
+        return float(lambertw(life).real) / life
 
     def longest_life(self) -> int:
         return int(self.size if self.max_age is None else min(self.size, self.max_age))

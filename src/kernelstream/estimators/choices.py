@@ -94,8 +94,8 @@ def parts_of(model: Any, kernel: Kernel, single_output: bool, sparse: bool = Fal
     )
     update, budget = as_update(model.update), budget_of(model)
     margin = _margin_of(model, entry, update, single_output)
-    c = _regularization_of(model, update, margin)
     given_step_size = as_step_size(model.step_size, model.task)
+    c = _regularization_of(model, update, (margin, budget, given_step_size))
     step_size = given_step_size.for_model(c, structure is not None)
     choice = Choice(
         task=model.task,
@@ -158,7 +158,7 @@ def _margin_of(model: Any, entry: losses.LossEntry, update: Any, single_output: 
     return own
 
 
-def _regularization_of(model: Any, update: Any, margin: Any) -> float:
+def _regularization_of(model: Any, update: Any, parts: tuple[Any, ...]) -> float:
     own = update.own_regularization()
     if own is not None:
         if model.regularization:
@@ -169,8 +169,11 @@ def _regularization_of(model: Any, update: Any, margin: Any) -> float:
         return own
     if model.regularization is not None:
         return number("regularization", model.regularization, at_least=0)
-    asked = margin.default_regularization(model.task)
-    return _DEFAULT_REGULARIZATION if asked is None else asked
+    for part in parts:
+        asked = part.default_regularization(model.task)
+        if asked is not None:
+            return float(asked)
+    return _DEFAULT_REGULARIZATION
 
 
 def _check_predictor(model: Any, choice: Choice) -> None:

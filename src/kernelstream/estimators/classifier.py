@@ -448,7 +448,9 @@ class KernelClassifier(Classifying, KernelEstimator):
     C : float, default=1.0
         Weight of the loss.
     regularization : float, default=None
-        Weight c of half the squared norm of f. None: 1e-6, or 1 with nu, as in the papers.
+        Weight c of half the squared norm of f. None: 1e-6, or 1 with nu, as in the papers. A
+        regressor whose oldest point goes asks for more (0.009 with 512 points), and one with
+        `VectorSMD` for 0.003: on smooth series f could grow without bound otherwise.
     fit_intercept : bool, default=False
         Learn an offset for every output, each with its own step size.
     n_epochs : int, default=1

@@ -50,10 +50,6 @@ class Margin(Part):
         """Whether the margin has a step size that follows that of the model."""
         return False
 
-    def default_regularization(self, task: str) -> float | None:
-        """The regularization that goes with this margin, if it asks for one."""
-        return None
-
     def to_rule(self, first_step: float) -> Any:
         """The compiled rule; `first_step` is that of f, for margins that have none of their own."""
         raise TypeError(f"{type(self).__name__} must say its rule.")

@@ -19,6 +19,10 @@ class Part(BaseEstimator):
     def check_with(self, choice: "Choice") -> None:
         """Raise if this part does not go with the others that were chosen."""
 
+    def default_regularization(self, task: str) -> float | None:
+        """The regularization that goes with this part, if it asks for one and none is given."""
+        return None
+
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
