@@ -196,7 +196,7 @@ def test_a_bad_row_changes_no_model_or_only_costs_itself(bad):
 def test_a_step_too_large_leaves_its_model_as_it_was():
     fleet = ks.Fleet(
         "norma", "regressor", 2, 3, kernel="linear", budget=7, step_size=1e9, C=1e9,
-        loss="epsilon_insensitive", margin=0.0,
+        loss="epsilon_insensitive", margin=0.0, regularization=1e-6,
     )  # fmt: skip
     X = np.ones((2, 3))
     fleet.learn(X, [1.0, 1.0])
