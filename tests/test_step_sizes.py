@@ -312,7 +312,7 @@ MODELS = {
     "log_loss": ("classifier", {"loss": "log_loss"}),
     "squared": ("regressor", {}),
     "squared, papers": ("regressor", {"step_size": SMD()}),
-    # by default decay brings what was disturbed back, which is not what is tested here
+    # with its default, 0.016 here, the step size is at 0.096 of the undisturbed one
     "huber": ("regressor", {"loss": "huber", "regularization": 1e-6}),
     "novelty": ("novelty", {"nu": 0.05}),
     "novelty, normalized": ("novelty", {"nu": 0.05, "step_size": SMD(normalized=True)}),
