@@ -127,9 +127,10 @@ def _mix_row(state, limit, scores, i, work):
         _centre(work.mixed, limit, work.halves[half])
     _combine(state.top_weights, work.halves, 2, work.mixed)
     _softmax(work.mixed, work.p)
-    share = _share_believed(state.evidence[0])
+    share, total = _share_believed(state.evidence[0]), _total(state.counts)
     for k in range(work.said.shape[0]):
-        of_class = share * work.p[k] + (1.0 - share) * _frequency(state.counts, k)
+        frequency = (state.counts[k] + 1.0) / total
+        of_class = share * work.p[k] + (1.0 - share) * frequency
         work.said[k] = math.log(max(of_class, 1e-300))
     _centre(work.said, np.inf, work.said)
 
@@ -141,12 +142,12 @@ def _share_believed(evidence):
 
 
 @helper
-def _frequency(counts, label):
-    """How frequent a class is, as if each had come once more."""
+def _total(counts):
+    """The weight of all rows so far, as if each class had come once more."""
     total = 0.0
     for k in range(counts.shape[0]):
         total += counts[k] + 1.0
-    return (counts[label] + 1.0) / total
+    return total
 
 
 @helper
@@ -161,7 +162,7 @@ def _write_scores(z, out):
 @helper
 def _count_class(state, decay, label, log_p, weight):
     """Learn how frequent a class is, and whether log p of its label is more than that says."""
-    more = log_p - math.log(_frequency(state.counts, label))
+    more = log_p - math.log((state.counts[label] + 1.0) / _total(state.counts))
     more = min(max(more, -_MOST_OF_ONE_ROW), _MOST_OF_ONE_ROW)
     evidence = state.evidence[0] + weight * more
     state.evidence[0] = min(max(evidence, -_MOST_EVIDENCE), _MOST_EVIDENCE)
