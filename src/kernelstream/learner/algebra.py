@@ -59,12 +59,10 @@ class _OnHost:
         """Subtract lines^T lines from the first n lines and columns.
 
         NumPy makes this product in half the time of others. SciPy's BLAS has threads of its own,
-        and where there are many cores the two would be in each other's way.
+        and where there are many cores the two would be in each other's way. NumPy itself takes
+        twice as long to subtract, where the lines of the matrix do not follow each other in memory.
         """
-        product = lines.T @ lines
-        if times != 1.0:
-            product *= times
-        square[:n, :n] -= product
+        _subtract(square, lines.T @ lines, times)
 
     def move(self, square: Any, n: int, free: np.ndarray, last: np.ndarray) -> None:
         """Of n lines and columns, put the `last` ones in the places of those that are `free`."""
@@ -159,6 +157,14 @@ def inverse_root(matrix: np.ndarray) -> np.ndarray | None:
     if failed:
         return None
     return np.ascontiguousarray(lapack.dtrtri(factor, lower=1)[0])
+
+
+@compiled
+def _subtract(square, product, times):
+    """Subtract a multiple of a matrix from the first lines and columns of a larger one."""
+    for i in range(product.shape[0]):
+        for j in range(product.shape[0]):
+            square[i, j] -= times * product[i, j]
 
 
 @compiled

@@ -115,10 +115,9 @@ def _products(machine: "Machine", values: Values) -> tuple[Space, Products]:
     at = algebra_of(dual.covariance)
     k_zx, own = at.of_points(values), np.asarray(values.k[n:], np.float64)
     k_xx = own.diagonal().copy()
-    a, may_join = _coordinates(machine, k_zx.T, k_xx)
+    a, left, may_join = _coordinates(machine, k_zx, own)
     covariance = at.there(dual.covariance)[:n, :n]
     told = a @ covariance
-    left = own - at.here(a @ k_zx)
     squares = at.here(a @ a.T) if ridge > 0.0 else np.zeros((1, 1))
     scores = at.here(a @ at.there(dual.values[:, :n].T))
     rounding = at.here((a * a) @ at.xp.abs(at.diagonal(covariance))) * n
@@ -126,8 +125,10 @@ def _products(machine: "Machine", values: Values) -> tuple[Space, Products]:
     return space, Products(k_zx.T, a, told, own, left.copy() if may_join.any() else left)
 
 
-def _coordinates(machine: "Machine", k_xz: Any, k_xx: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Rows over the points, A = k_xz (K + ridge I)^-1 (3.9), and which of them may join.
+def _coordinates(
+    machine: "Machine", k_zx: Any, own: np.ndarray
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Rows over the points, A = k_xz (K + ridge I)^-1 (3.9), S, and which of them may join.
 
     Points that nearly depend on each other make the inverse large and its growth inexact, and a
     point that joins with inexact coordinates makes it a thousand times worse. So the coordinates of
@@ -135,13 +136,14 @@ def _coordinates(machine: "Machine", k_xz: Any, k_xx: np.ndarray) -> tuple[Any, 
     shows that there is nothing to correct.
     """
     budget, n, rule = machine.state.budget, machine.n_points, machine.model.budget
-    at = algebra_of(budget.inverse)
+    at, k_xz, k_xx = algebra_of(budget.inverse), k_zx.T, own.diagonal()
     a = k_xz @ at.there(budget.inverse)[:n, :n]
+    left = own - at.here(a @ k_zx)
     share, least = rule.dependence()
-    may_join = k_xx - at.here(at.line_products(a, k_xz)) > np.maximum(share * k_xx, least)
+    may_join = left.diagonal() > np.maximum(share * k_xx, least)
     rows = np.flatnonzero(may_join)
     if n == 0 or not rows.size:
-        return a, may_join
+        return a, left, may_join
     regular = _regular(machine)
 
     def rest_of(rows: np.ndarray, most: float) -> tuple[Any, np.ndarray]:
@@ -149,7 +151,7 @@ def _coordinates(machine: "Machine", k_xz: Any, k_xx: np.ndarray) -> tuple[Any, 
         return rest, _within(most, at, rest, k_xx[rows], regular)
 
     if rest_of(rows[:: -(-rows.size // _SAMPLE)], EXACT)[1].all():
-        return a, may_join
+        return a, left, may_join
     for attempt in range(2):
         rest, is_fine = rest_of(rows, CORRECTABLE)
         if not is_fine.all() and attempt == 0:
@@ -158,9 +160,10 @@ def _coordinates(machine: "Machine", k_xz: Any, k_xx: np.ndarray) -> tuple[Any, 
             continue
         at.put(a, rows, at.lines(a, rows) + rest @ at.there(budget.inverse)[:n, :n])
         if is_fine.all():
-            return a, may_join
-    may_join[rows] = rest_of(rows, _TRUSTED)[1]
-    return a, may_join
+            break
+    else:
+        may_join[rows] = rest_of(rows, _TRUSTED)[1]
+    return a, own - at.here(a @ k_zx), may_join
 
 
 def _within(most: float, at: Any, rest: Any, k_xx: np.ndarray, regular: Any) -> np.ndarray:
