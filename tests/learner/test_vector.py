@@ -31,6 +31,7 @@ SOFTMAX = LOSSES["classification", "log_loss", "many"]
 STEP_SIZES = [
     VectorSMD(), VectorSMD(0.2, 0.5, 1.0), VectorSMD(0.2, 0.1, 0.0),
     VectorSMD(0.2, 0.3, 0.9, normalized=True, highest=2.0), AdaGrad(), AdaGrad(0.5, 0.1),
+    AdaGrad(0.5, 0.1, least=0.2),
 ]  # fmt: skip
 
 
@@ -257,3 +258,19 @@ def test_step_sizes_differ_where_features_do():
     model.learn(X, slope * X[:, 0] + 0.3 * random.normal(size=5000))
     moving, still = model.state.step_size.steps[0]
     assert moving > 5 * still
+
+
+def test_gradients_that_are_too_small_move_nothing():
+    X, y, weight = problem(SOFTMAX, 3, 7, 200)
+    model = Weights(parts(AdaGrad(least=0.1)), X.shape[1], 3, compiled=False)
+    n_still = 0
+    for i in range(len(y)):
+        before, steps = model.w, model.state.step_size.steps.copy()
+        scores = model.learn(X[i : i + 1], y[i : i + 1], weight[i : i + 1]).scores[0]
+        odds = np.exp(scores - scores.max())
+        gradient = np.abs(odds / odds.sum() - (np.arange(3) == y[i]))  # that of softmax
+        still = (gradient < 0.1) | (weight[i] == 0.0)
+        n_still += np.count_nonzero(still)
+        np.testing.assert_array_equal((model.w == before).all(axis=1), still)
+        np.testing.assert_array_equal(model.state.step_size.steps[still], steps[still])
+    assert 50 < n_still < 550

@@ -27,7 +27,7 @@ _SQUARES = 4.0  # scores of least squares on labels are small: what they are mul
 _COMPRESSED, _UNIT = Running(unit_length=False), Running()
 _RENEWED, _RENEWED_TARGET = Renewed(metric=True), Renewed()
 # Rate 0.05 and start 0.1 for features of size one, which those of the nodes of 32 trees are not.
-_NODES = AdaGrad(0.283, start=0.0031)
+_NODES = AdaGrad(0.283, start=0.0031, least=0.003)
 
 
 class AutoClassifier(CommitteeClassifier):

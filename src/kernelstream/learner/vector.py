@@ -298,6 +298,7 @@ def learn_rows(model, state, tile, trail, work):
     traced, decay = model.step_size.is_traced(), model.step_size.trace_decay()
     c, with_intercept = model.regularization, model.intercept.is_fitted()
     most = min(model.step_size.largest(), LARGEST_DECAY / c if c > 0.0 else math.inf)
+    least, may_rest = model.step_size.least_gradient(), c == 0.0 and not traced
     scores, slope, xi, chi = work.row[0], work.row[1], work.row[2], work.row[3]
 
     for i in range(n_rows):
@@ -329,7 +330,7 @@ def learn_rows(model, state, tile, trail, work):
         if model.loss.is_curved():
             rho = weight * model.loss.curvature(scores, tile.y[i], margin, slope, chi)
         for k in range(n_outputs):
-            xi[k] *= weight
+            xi[k] *= weight if abs(xi[k]) >= least else 0.0
             chi[k] *= weight
             has_gradient = has_gradient or xi[k] != 0.0
             largest += abs(xi[k]) + abs(chi[k])
@@ -338,8 +339,7 @@ def learn_rows(model, state, tile, trail, work):
         # a bound on how far a weight, its trace or an intercept could go
         farthest = largest * most * max(1.0, math.sqrt(x2))
         if model.update.capped and rho > 0.0:
-            least = rho * model.step_size.least_step() * x2
-            farthest /= max(1.0, least)
+            farthest /= max(1.0, rho * model.step_size.least_step() * x2)
         # each by itself: max() may lose a number that is NaN
         is_sound = x2 <= LARGEST_NORM2 and proposal.mean_loss <= LARGEST_NORM2
         if not (is_sound and farthest <= LARGEST_MOVE):
@@ -350,8 +350,11 @@ def learn_rows(model, state, tile, trail, work):
             state.margin, model.step_size, n_seen, model.loss.margin_direction(), violated,
             tile.weight[i],
         )  # fmt: skip
-        per_unit, felt, capped = 1.0 / proposal.unit, 0.0, False
+        per_unit, felt, n_moved, capped = 1.0 / proposal.unit, 0.0, 0, False
         for k in range(n_outputs):
+            if may_rest and xi[k] == 0.0:
+                continue  # nothing would change
+            n_moved += 1
             total = rows.adapt_steps(
                 i, model.step_size, coef[k, 0], coef[k, last], steps[k], xi[k], c, per_unit, most
             )
@@ -383,10 +386,10 @@ def learn_rows(model, state, tile, trail, work):
         rows.note_touched(i, state.step_size, n_seen + 1)
         if capped:
             model.update.note_capped(state.update)
-        # the mean of all step sizes, as this row felt them
+        # the mean of the step sizes of what moved, as this row felt them
         eta = state.step_size.eta[0]
-        if felt > 0.0:  # else the row is all zeros
-            eta = felt / (n_outputs * (x2 + (1.0 if with_intercept else 0.0)))
+        if felt > 0.0:  # else the row is all zeros, or nothing moved
+            eta = felt / (n_moved * (x2 + (1.0 if with_intercept else 0.0)))
         model.step_size.accept(state.step_size, proposal, eta, capped, has_gradient)
         note_drift(state.drift, eta, n_seen)
         expansion.n_seen[0] = n_seen + 1

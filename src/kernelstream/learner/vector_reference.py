@@ -41,6 +41,7 @@ class VectorReference:
         weight, own_weight = weight * model.loss_weight, weight
         xi, chi, rho = np.zeros_like(scores), np.zeros_like(scores), 0.0
         violated = model.loss.gradient(scores, y, epsilon, xi)
+        xi[np.abs(xi) < getattr(self.step_size, "least", 0.0)] = 0.0
         if model.loss.is_curved():
             rho = weight * model.loss.curvature(scores, y, epsilon, self.v @ x, chi)
         g, Hv = weight * np.outer(xi, x), weight * np.outer(chi, x)  # of the loss
@@ -55,7 +56,8 @@ class VectorReference:
         if model.update.capped:
             length = rho * (self.p * x**2).sum(axis=1, keepdims=True)
             g, Hv = g / np.maximum(length, 1.0), Hv / np.maximum(length, 1.0)
-            self.n_capped += bool((length > 1.0 + 1e-12).any())
+            follows = model.regularization > 0.0 or model.step_size.is_traced()
+            self.n_capped += bool((length[follows | (xi != 0.0)] > 1.0 + 1e-12).any())
         g, Hv = g + self.c * self.w, Hv + self.c * self.v
         self.w = self.w - self.p * g  # (1)
         self.v = lam * self.v - self.p * (g + lam * Hv)  # (7)

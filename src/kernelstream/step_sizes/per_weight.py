@@ -42,6 +42,10 @@ class PerWeightRule(Protocol):
         """
         raise NotImplementedError
 
+    def least_gradient(self):
+        """What is smaller, of the loss by a score, counts as zero."""
+        return 0.0
+
     def least_step(self):
         """The smallest step size that there can be."""
         return 0.0
