@@ -8,7 +8,6 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import SGDClassifier
 from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -111,14 +110,6 @@ def test_as_many_threads_as_cores():
     )
     with pytest.raises(ValueError, match="n_jobs=0"):
         ks.AutoRegressor(n_jobs=0).partial_fit(ROWS, LABELS)
-
-
-@pytest.mark.parametrize(
-    "member", [SGDClassifier(), ks.AutoClassifier(), ks.KernelClassifier, ks.KernelRegressor(), 3]
-)
-def test_who_cannot_be_a_member(member):
-    with pytest.raises(TypeError, match=r"cannot be a member.*'svmd', or a KernelClassifier"):
-        ks.Committee(["svmd", member], "classifier").partial_fit(ROWS, LABELS)
 
 
 @pytest.mark.parametrize("learn", ["fit", "partial_fit"])

@@ -12,11 +12,12 @@ from kernelstream.committee.estimators import (
     CommitteeClassifier,
     CommitteeDetector,
     CommitteeRegressor,
-    Member,
 )
 from kernelstream.committee.machine import CommitteeMachine
+from kernelstream.committee.members import Member
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
 from kernelstream.committee.novelty_machine import NoveltyMachine
+from kernelstream.committee.wrapped import Wrapped, WrappedMachine
 
 __all__ = [
     "AutoClassifier",
@@ -33,4 +34,6 @@ __all__ = [
     "NewtonStacking",
     "NoveltyMachine",
     "RidgeStacking",
+    "Wrapped",
+    "WrappedMachine",
 ]

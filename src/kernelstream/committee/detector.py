@@ -85,7 +85,7 @@ class AutoDetector(Detecting):
         random = check_random_state(0 if self.random_state is None else self.random_state)
         seed = int(random.randint(2**31 - 1))
         is_sparse = sparse.issparse(rows.X)
-        return NoveltyMachine(rows.X.shape[1], nu, seed, is_sparse, self._n_points())
+        return NoveltyMachine(rows.X.shape[1], nu, seed, is_sparse, self._n_points(), rows.X.dtype)
 
     def _n_points(self) -> int | None:
         """How many rows the reservoir may have; None: as is usual."""
@@ -113,6 +113,6 @@ class AutoDetector(Detecting):
         if arrays["raw"].shape != (sizes["features"], sizes["points"]):
             raise FileError(f"the file claims a sample of {sizes['points']!r} rows.")
         nu = number("nu", self.nu, above=0, below=1)
-        machine = NoveltyMachine(n_features, nu, 0, is_sparse, n_points)
+        machine = NoveltyMachine(n_features, nu, 0, is_sparse, n_points, header["dtype"])
         machine.fill(arrays)
         return machine

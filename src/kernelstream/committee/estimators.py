@@ -1,54 +1,27 @@
 """Committees as scikit-learn estimators."""
 
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import clone
 
 from kernelstream.committee.machine import CommitteeMachine
+from kernelstream.committee.members import Member, as_member, chosen_members, place
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
 from kernelstream.committee.warming import Piece, compile_once
 from kernelstream.estimators import Classifying, Detecting, Regressing, StreamEstimator
 from kernelstream.estimators.base import Rows
-from kernelstream.estimators.choices import gains_from_device, learns_from_streams
-from kernelstream.estimators.files import described
-from kernelstream.estimators.single import KernelEstimator
 from kernelstream.files.bytes import FileError
 from kernelstream.files.parts import from_json, to_json
-from kernelstream.learner.machine import Machine
+from kernelstream.learner.protocol import Learner
 from kernelstream.parts import integer_at_least, number, one_of
-from kernelstream.presets import make
 from kernelstream.stores import as_device
 from kernelstream.threads import n_cores
 
 __all__ = [
     "Committee", "CommitteeClassifier", "CommitteeDetector", "CommitteeEstimator",
-    "CommitteeRegressor", "Member",
+    "CommitteeRegressor",
 ]  # fmt: skip
-
-_TASKS = {"classification": "classifier", "regression": "regressor", "novelty": "novelty"}
-_ESTIMATORS = {
-    "classification": "KernelClassifier", "regression": "KernelRegressor",
-    "novelty": "NoveltyDetector",
-}  # fmt: skip
-
-
-class Member(NamedTuple):
-    """A member of a committee, before it has learned anything.
-
-    Attributes
-    ----------
-    name : str
-    model : estimator
-        Whose parameters choose the parts of its machine.
-    factor : float
-        What its scores are multiplied with before they are mixed.
-    """
-
-    name: str
-    model: Any
-    factor: float = 1.0
 
 
 class CommitteeEstimator(StreamEstimator):
@@ -77,55 +50,12 @@ class CommitteeEstimator(StreamEstimator):
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind, as estimators that have learned nothing."""
-        members = self.members.items() if isinstance(self.members, dict) else self.members
-        if isinstance(self.members, str) or not members:
-            raise ValueError(
-                f"members={self.members!r} are none: give a list of presets or estimators, or a "
-                "dict of them by name."
-            )
-        found = []
-        for member in members:
-            name, model = member if isinstance(member, tuple) else (None, member)
-            made = self._unlearned(model)
-            if not learns_from_streams(made):
-                raise ValueError(
-                    f"{model!r} cannot be a member of a committee: it revisits its rows, and works "
-                    "in fit only. Choose another preset, such as 'svmd'."
-                )
-            if made.predictor != "last" or made.structure() is not None:
-                raise ValueError(
-                    f"{model!r} cannot be a member of a committee, which mixes the scores of the "
-                    "last models: leave predictor and label_structure out, or choose another "
-                    "preset, such as 'perceptron'."
-                )
-            params = made.get_params(deep=False)
-            if params.get("class_weight") is not None or made.missing != "error":
-                raise ValueError(
-                    f"{model!r} cannot be a member of a committee: give class_weight and missing "
-                    "to the committee, whose members and mixing then all feel it."
-                )
-            usual = model if isinstance(model, str) else type(made).__name__
-            found.append(Member(name or usual, made))
-        return _with_different_names(found)
-
-    def _unlearned(self, model: Any) -> KernelEstimator:
-        """The estimator of a preset, or a copy of one that was given."""
-        if isinstance(model, str):
-            return make(model, _TASKS[self.task])
-        if not isinstance(model, KernelEstimator) or model.task != self.task:
-            raise TypeError(
-                f"{model!r} cannot be a member of a committee for {self.task}: give the name of a "
-                f"preset, such as 'svmd', or a {_ESTIMATORS[self.task]}. Whole committees and "
-                "estimators of other libraries cannot be undone when a row is refused."
-            )
-        return clone(model)
+        return chosen_members(self.members, self.task)
 
     def _placed(self, members: list[Member], is_sparse: bool) -> list[Member]:
         """The same members, those on the device that gain from it."""
-        device = as_device(self.device)
-        for member in members:
-            if device is not None and not is_sparse and gains_from_device(member.model):
-                member.model.set_params(device=device)
+        if not is_sparse:
+            place(members, as_device(self.device))
         return members
 
     def chosen_mixing(self) -> Mixing:
@@ -157,7 +87,7 @@ class CommitteeEstimator(StreamEstimator):
         return self._committee(machines, members, self.chosen_mixing())
 
     def _committee(
-        self, machines: list[Machine], members: list[Member], mixing: Mixing
+        self, machines: list[Learner], members: list[Member], mixing: Mixing
     ) -> CommitteeMachine:
         names, models, factors = zip(*members, strict=True)
         return CommitteeMachine(machines, mixing, factors, self.n_threads(), names, models)
@@ -175,7 +105,7 @@ class CommitteeEstimator(StreamEstimator):
                     "name": name,
                     "model": to_json(model, arrays),
                     "factor": float(factor),
-                    **described(member, arrays),
+                    **model.describe_machine(member, arrays),
                 }
                 for member, name, model, factor in whole
             ],
@@ -195,6 +125,7 @@ class CommitteeEstimator(StreamEstimator):
         if not isinstance(mixing, Mixing) or mixing.task != self.task:
             raise FileError(f"the file has the mixing {mixing!r}, which is not for {self.task}.")
         shared = {name: array for name, array in arrays.items() if name.startswith("parameter")}
+        of_all = {name: it for name, it in header.items() if name not in ("members", "mixing")}
         machines = []
         for i, (member, own) in enumerate(zip(chosen, header["members"], strict=True)):
             prefix = f"{i}."
@@ -204,7 +135,7 @@ class CommitteeEstimator(StreamEstimator):
                 if name.startswith(prefix)
             }
             machine = member.model.machine_from_file(
-                {**header, **own}, {**shared, **of_member}, single_output, kernel, max_bytes
+                {**of_all, **own}, {**shared, **of_member}, single_output, kernel, max_bytes
             )
             machines.append(machine)
         committee = self._committee(machines, chosen, mixing)
@@ -216,16 +147,7 @@ class CommitteeEstimator(StreamEstimator):
         name, factor = own["name"], number("factor", own["factor"])
         if not isinstance(name, str):
             raise FileError(f"the file has a member with the name {name!r}.")
-        return Member(name, self._unlearned(from_json(own["model"], arrays, kernel)), factor)
-
-
-def _with_different_names(members: list[Member]) -> list[Member]:
-    names = [member.name for member in members]
-    return [
-        member._replace(name=f"{member.name}-{names[:i].count(member.name) + 1}")
-        if names.count(member.name) > 1 else member
-        for i, member in enumerate(members)
-    ]  # fmt: skip
+        return Member(name, as_member(from_json(own["model"], arrays, kernel), self.task), factor)
 
 
 class CommitteeClassifier(CommitteeEstimator, Classifying):
@@ -234,8 +156,9 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
     Parameters
     ----------
     members : list or dict
-        Presets by name, or `KernelClassifier` with parameters of your choice; a dict, or pairs of a
-        name and a member, give them names.
+        Presets by name, estimators with parameters of your choice, or estimators of scikit-learn
+        or River that learn row by row (docs/committees.md); a dict, or pairs of a name and a
+        member, give them names.
     mixing : mixing part, default=None
         How the members' scores are mixed. None: `NewtonStacking`, whose scores are also those of
         probabilities.
@@ -380,8 +303,8 @@ def Committee(members: Any, task: str, mixing: Any = None, **params: Any) -> Any
     Parameters
     ----------
     members : list or dict
-        Presets by name, or `KernelClassifier`, `KernelRegressor` or `NoveltyDetector` with
-        parameters of your choice.
+        Presets by name, estimators of this library with parameters of your choice, or those of
+        scikit-learn or River that learn row by row.
     task : {"classifier", "regressor", "novelty"}
     mixing : mixing part, default=None
         How the members' scores are mixed; None: as it is best for the task.

@@ -9,7 +9,6 @@ from kernelstream.committee.mixing import Mixing
 from kernelstream.committee.together import Together, joined_paths
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail
-from kernelstream.learner.machine import Machine
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import BadRow, extreme_target
 from kernelstream.learner.state import arrays as state_arrays
@@ -30,7 +29,7 @@ class CommitteeMachine(Learner):
 
     Parameters
     ----------
-    members : list of Machine
+    members : list of Learner
         For the same task, rows and outputs; none has learned anything, or all have learned the same
         rows.
     mixing : Mixing
@@ -56,7 +55,7 @@ class CommitteeMachine(Learner):
     """
 
     def __init__(
-        self, members: Sequence[Machine], mixing: Mixing, factors: Sequence[float] | None = None,
+        self, members: Sequence[Learner], mixing: Mixing, factors: Sequence[float] | None = None,
         n_threads: int = 1, names: Sequence[str] | None = None, models: Sequence[Any] = (),
     ):  # fmt: skip
         self.members = list(members)
@@ -83,7 +82,7 @@ class CommitteeMachine(Learner):
     @property
     def n_features(self) -> int:
         """How long a row is."""
-        return self.members[0].store.n_features
+        return self.members[0].n_features
 
     @property
     def n_outputs(self) -> int:
@@ -93,12 +92,12 @@ class CommitteeMachine(Learner):
     @property
     def dtype(self) -> np.dtype:
         """The precision of rows."""
-        return self.members[0].store.dtype
+        return self.members[0].dtype
 
     @property
     def is_sparse(self) -> bool:
         """Whether rows are sparse."""
-        return self.members[0].store.is_sparse
+        return self.members[0].is_sparse
 
     @property
     def learns_from_streams(self) -> bool:
@@ -161,16 +160,16 @@ class CommitteeMachine(Learner):
         """What `work` gives for each member, on several threads where that was asked for."""
         return each(work, self.members, self.n_threads)
 
-    def learn_row(self, X: Any, y: float) -> None:
-        """Learn a block of one row."""
+    def learn_row(self, X: Any, y: float) -> np.ndarray:
+        """Learn a block of one row; its mixed scores before, of shape (outputs,)."""
         self._rows_left = 0
-        self._learn_from(0, X, y, self.room_for_scores())
+        return self._learn_from(0, X, y, self.room_for_scores())
 
-    def _learn_from(self, first: int, X: Any, y: float, said: np.ndarray) -> None:
-        """Let the members from one on learn a row, and the mixing."""
+    def _learn_from(self, first: int, X: Any, y: float, said: np.ndarray) -> np.ndarray:
+        """Let the members from one on learn a row, and the mixing; its mixed scores before."""
         for i in range(first, len(self.members)):
             said[i, 0] = self.factors[i] * self.members[i].learn_row(X, y)
-        self.mixing.learn(self.mixing_state, said, np.array([y]), _ONCE)
+        return self.mixing.learn(self.mixing_state, said, np.array([y]), _ONCE)[0][0]
 
     def room_for_scores(self) -> np.ndarray:
         """Memory for what members say of a row, as the mixing takes it."""

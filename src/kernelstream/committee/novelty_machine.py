@@ -49,6 +49,8 @@ class NoveltyMachine(Learner):
         Whether rows are sparse. If they are long, the members see a `sketch` of each.
     n_points : int, default=None
         How many rows the reservoir may have. None: 256, and up to 512 where rows are short.
+    dtype : numpy.dtype, default=float64
+        In which rows are given. All that is computed is in float64.
 
     Examples
     --------
@@ -66,9 +68,9 @@ class NoveltyMachine(Learner):
 
     def __init__(
         self, n_features: int, nu: float, seed: int, is_sparse: bool = False,
-        n_points: int | None = None,
+        n_points: int | None = None, dtype: Any = np.float64,
     ):  # fmt: skip
-        self.is_sparse, self.most_points = is_sparse, n_points
+        self.is_sparse, self.most_points, self.dtype = is_sparse, n_points, np.dtype(dtype)
         self.rule = threshold_rule(nu, _RATE, _N_FIRST, _FIRST)
         self.sizes = sizes_of(n_features, is_sparse, n_points)
         self.declared = declared()
@@ -126,10 +128,10 @@ class NoveltyMachine(Learner):
             scores = scores[:, :0]
         return [Trail(nowhere, nowhere, nothing, scores, loss, nothing, nothing, margin, n_points)]
 
-    def learn_row(self, X: Any, y: float) -> None:
-        """Learn a block of one row."""
+    def learn_row(self, X: Any, y: float) -> np.ndarray:
+        """Learn a block of one row; its score before, of shape (1,)."""
         refuse_too_far(X)
-        self.scan(X, np.ones(1), learns=True)
+        return self.scan(X, np.ones(1), learns=True).scores[0]
 
     def learn_at_once(self, X: Any, y: float) -> bool:
         """Learn a block of one row: nothing can interrupt the scan, if nothing comes before it."""
@@ -165,7 +167,7 @@ class NoveltyMachine(Learner):
     def _seen(self, X: Any, weight: np.ndarray, learns: bool) -> np.ndarray:
         """What the members see of rows; a sketch learns from them."""
         if not self.is_sparse:
-            return X
+            return X.astype(np.float64, copy=False)
         if not self.sizes["sketched"]:
             return X.toarray()
         out = np.empty((X.shape[0], self.sizes["features"]))

@@ -6,7 +6,7 @@ learns, it empties the processor's cache of what Python needs for the next.
 
 from bisect import bisect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -45,7 +45,8 @@ class Together:
     def __init__(self, machine: "CommitteeMachine", paths: Sequence[RowPath]) -> None:
         self.paths, self._calls = list(paths), [path.calls() for path in paths]
         self._mixing_state = machine.mixing_state
-        self._members = list(zip(paths, machine.members, strict=True))
+        members: Sequence[Any] = machine.members  # who has a path is a Machine
+        self._members = list(zip(paths, members, strict=True))
         self.X, self.y = np.zeros((1, machine.n_features), machine.dtype), np.zeros(1)
         self.said = machine.room_for_scores()
         calls: list[Call] = []

@@ -7,6 +7,7 @@ import numpy as np
 
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail
+from kernelstream.learner.row_path import RowPath
 
 __all__ = ["Learner"]
 
@@ -60,6 +61,14 @@ class Learner(Protocol):
     def learn_at_once(self, X: Any, y: float) -> bool:
         """Learn a block of one row, all or nothing; False: it takes `begin` and more."""
         ...
+
+    def make_room(self, n_rows: int) -> None:
+        """Make room for what so many rows may add, if anything may."""
+        return
+
+    def row_path(self) -> RowPath | None:
+        """The short way for single rows, where there is one."""
+        return None
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
         """The scores of every row, of shape (rows, outputs)."""

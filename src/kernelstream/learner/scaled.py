@@ -1,6 +1,6 @@
 """Rows as kernels see them: what a machine's scaling makes of them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from scipy import sparse
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
 __all__ = [
+    "Scales",
     "in_units",
     "refuse_too_far",
     "refuse_unfit",
@@ -31,10 +32,37 @@ __all__ = [
     "unscaled_scores",
 ]
 
+
+class Scales(Protocol):
+    """What has scalings, and what they know of the rows so far."""
+
+    scaling: Any  # the compiled rules
+    target_scaling: Any
+
+    @property
+    def parts(self) -> Any:
+        """With `scaling` and `target_scaling`."""
+        ...
+
+    @property
+    def state(self) -> Any:
+        """With `scaling` and `target_scaling`, which hold their statistics."""
+        ...
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of rows."""
+        ...
+
+    def call(self, name: str, function: Any, *arguments: Any) -> Any:
+        """Call compiled code whose arguments always have the same types."""
+        ...
+
+
 _TOO_LARGE = f"it has a feature beyond {LARGEST_FEATURE:g}: scale it down"
 
 
-def scaled(machine: "Machine", X: Any) -> Any:
+def scaled(machine: Scales, X: Any) -> Any:
     """Rows as the statistics of the rows so far make them, for a prediction."""
     if not machine.parts.scaling.is_scaled:
         return X
@@ -48,7 +76,7 @@ def scaled(machine: "Machine", X: Any) -> Any:
     return _checked(X, machine.call("scale", scale, scaling, state, X, out), out)
 
 
-def scaled_in_order(machine: "Machine", X: Any, weight: np.ndarray) -> Any:
+def scaled_in_order(machine: Scales, X: Any, weight: np.ndarray) -> Any:
     """Rows in the order in which they are learned, each as the rows before it make it.
 
     Afterwards the statistics have seen all of them.
@@ -67,7 +95,7 @@ def scaled_in_order(machine: "Machine", X: Any, weight: np.ndarray) -> Any:
 
 
 def targets_in_order(
-    machine: "Machine", y: np.ndarray, weight: np.ndarray
+    machine: Scales, y: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Targets as the ones before them make them, and the zero, unit and bounds of each.
 
@@ -81,7 +109,7 @@ def targets_in_order(
     return out, units
 
 
-def scaled_targets(machine: "Machine", y: np.ndarray) -> np.ndarray:
+def scaled_targets(machine: Scales, y: np.ndarray) -> np.ndarray:
     """Targets as the statistics of all of them make them."""
     rule, state = machine.target_scaling, machine.state.target_scaling
     zero, unit = rule.unit_of(state)
@@ -97,7 +125,7 @@ def in_units(scores: np.ndarray, units: np.ndarray) -> None:
     np.clip(zero + unit * scores, least, most, out=scores)
 
 
-def unscaled_scores(machine: "Machine", scores: np.ndarray) -> np.ndarray:
+def unscaled_scores(machine: Scales, scores: np.ndarray) -> np.ndarray:
     """Scores, changed in place, in the units of the targets."""
     if machine.parts.target_scaling.is_scaled:
         rule, state = machine.target_scaling, machine.state.target_scaling
@@ -131,7 +159,8 @@ def _too_far(X: np.ndarray) -> np.ndarray:
 def refuse_too_far(X: Any) -> None:
     """Refuse rows with a feature that is too large to be scaled, or not finite."""
     values = X.data if sparse.issparse(X) else X
-    if max(values.max(initial=0.0), -values.min(initial=0.0)) <= LARGEST_FEATURE:  # NaN is not
+    # as Python's float: in float32 the limit is infinite
+    if float(max(values.max(initial=0.0), -values.min(initial=0.0))) <= LARGEST_FEATURE:  # nor NaN
         return
     if sparse.issparse(X):
         entry = np.flatnonzero(~(np.abs(values) <= LARGEST_FEATURE))[0]

@@ -1,0 +1,177 @@
+"""How estimators of other libraries are asked about a row, and taught it."""
+
+import copy
+import sys
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
+
+from kernelstream.estimators import StreamEstimator
+
+__all__ = ["Library", "OfRiver", "OfScikitLearn", "library_of"]
+
+_LEAST_PROBABILITY = 1e-4  # smaller ones count as this: no estimator is that sure for good reason
+
+
+class Library(Protocol):
+    """An estimator for one task, as its library wants it to be called.
+
+    Rows are arrays of shape (1, features) or sparse. Labels are counted from zero.
+    """
+
+    learns_new_classes: ClassVar[bool]  # or has to begin again when there is one
+
+    def __init__(self, estimator: Any, task: str) -> None: ...
+
+    @staticmethod
+    def suits(estimator: Any, task: str) -> bool:
+        """Whether an estimator can be called like this, for a task."""
+        ...
+
+    def new(self) -> Any:
+        """An estimator that has learned nothing."""
+        ...
+
+    def score(self, estimator: Any, X: Any, n_classes: int) -> np.ndarray:
+        """What it says of rows, which may be infinite or NaN, of shape (rows, outputs).
+
+        Of a regressor: predictions. Of a detector: the larger, the more familiar. Of a classifier:
+        logarithms of probabilities or, without any, decisions; two classes have a single one.
+        """
+        ...
+
+    def learn(self, estimator: Any, X: Any, y: float | int, n_classes: int, weight: float) -> None:
+        """Learn a row, with a weight if that is another than one: not all have such a parameter."""
+        ...
+
+
+class OfScikitLearn(Library):
+    """An estimator of scikit-learn, or with the same methods."""
+
+    learns_new_classes = False
+
+    def __init__(self, estimator: Any, task: str) -> None:
+        self.given, self.task = estimator, task
+
+    @staticmethod
+    def suits(estimator: Any, task: str) -> bool:
+        kinds = {
+            "classification": is_classifier, "regression": is_regressor,
+            "novelty": is_outlier_detector,
+        }  # fmt: skip
+        is_estimator = hasattr(estimator, "get_params") and hasattr(estimator, "partial_fit")
+        return is_estimator and bool(kinds[task](estimator))
+
+    def new(self) -> Any:
+        return clone(self.given)
+
+    def score(self, estimator: Any, X: Any, n_classes: int) -> np.ndarray:
+        if self.task == "regression":
+            said = estimator.predict(X)
+        elif self.task == "novelty":
+            reads_samples = hasattr(estimator, "score_samples")
+            said = (estimator.score_samples if reads_samples else estimator.decision_function)(X)
+        elif hasattr(estimator, "predict_proba"):
+            said = _logarithms(estimator.predict_proba(X))
+        elif hasattr(estimator, "decision_function"):
+            said = estimator.decision_function(X)
+        else:
+            said = _votes(estimator.predict(X), n_classes)
+        return np.reshape(np.asarray(said, np.float64), (X.shape[0], -1))
+
+    def learn(self, estimator: Any, X: Any, y: float | int, n_classes: int, weight: float) -> None:
+        weights = {} if weight == 1.0 else {"sample_weight": np.array([weight])}
+        if self.task == "novelty":
+            estimator.partial_fit(X, **weights)
+        elif self.task == "regression":
+            estimator.partial_fit(X, np.array([y]), **weights)
+        elif n_classes > 1:  # one class is not enough for most; at the next, it begins again anyway
+            estimator.partial_fit(X, np.array([y]), classes=np.arange(n_classes), **weights)
+
+
+class OfRiver(Library):
+    """An estimator of River, or with the same methods."""
+
+    learns_new_classes = True
+
+    def __init__(self, estimator: Any, task: str) -> None:
+        self.given, self.task = estimator, task
+
+    @staticmethod
+    def suits(estimator: Any, task: str) -> bool:
+        if not hasattr(estimator, "learn_one"):
+            return False
+        if "river" in sys.modules:
+            from river import base
+
+            kinds = {
+                "classification": base.Classifier, "regression": base.Regressor,
+                "novelty": base.AnomalyDetector,
+            }  # fmt: skip
+            if isinstance(estimator, base.Base):
+                return isinstance(estimator, kinds[task])
+        asks = {
+            "classification": ["predict_proba_one", "predict_one"], "regression": ["predict_one"],
+            "novelty": ["score_one"],
+        }  # fmt: skip
+        return any(hasattr(estimator, name) for name in asks[task])
+
+    def new(self) -> Any:
+        given = self.given
+        return given.clone() if hasattr(given, "clone") else copy.deepcopy(given)
+
+    def score(self, estimator: Any, X: Any, n_classes: int) -> np.ndarray:
+        ask = {
+            "classification": self._decisions, "regression": lambda x, *_: estimator.predict_one(x),
+            "novelty": lambda x, *_: -estimator.score_one(x),
+        }[self.task]  # fmt: skip
+        said = [ask(x, estimator, n_classes) for x in _dictionaries(X)]
+        return np.reshape(np.array(said, np.float64), (X.shape[0], -1))
+
+    @staticmethod
+    def _decisions(x: dict[int, float], estimator: Any, n_classes: int) -> np.ndarray:
+        if hasattr(estimator, "predict_proba_one"):
+            try:
+                said = estimator.predict_proba_one(x)
+                return _logarithms(np.array([said.get(k, 0.0) for k in range(n_classes)]))
+            except NotImplementedError:  # as of one that only votes
+                pass
+        return _votes([estimator.predict_one(x)], n_classes)[0]
+
+    def learn(self, estimator: Any, X: Any, y: float | int, n_classes: int, weight: float) -> None:
+        if n_classes > 2 and not getattr(estimator, "_multiclass", True):
+            raise ValueError(
+                f"{type(estimator).__name__} tells two classes apart, and there are {n_classes}: "
+                "give river.multiclass.OneVsRestClassifier(...) of it."
+            )
+        targets = [] if self.task == "novelty" else [y]
+        estimator.learn_one(*_dictionaries(X), *targets, **({} if weight == 1.0 else {"w": weight}))
+
+
+def library_of(estimator: Any, task: str) -> type[Library] | None:
+    """How an estimator is called for a task, if there is a way."""
+    if isinstance(estimator, type | StreamEstimator):  # a class, or one of this library
+        return None
+    libraries: Sequence[type[Library]] = (OfScikitLearn, OfRiver)
+    return next((library for library in libraries if library.suits(estimator, task)), None)
+
+
+def _logarithms(probabilities: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(probabilities, _LEAST_PROBABILITY))
+
+
+def _votes(labels: Any, n_classes: int) -> np.ndarray:
+    """One for the label that was predicted, and zero for the others."""
+    return (np.asarray(labels)[:, None] == np.arange(n_classes)).astype(float)
+
+
+def _dictionaries(X: Any) -> list[dict[int, float]]:
+    """Rows as River has them: by the numbers of features, those that are not zero if sparse."""
+    if not sparse.issparse(X):
+        return [dict(enumerate(row)) for row in X.tolist()]
+    ends = X.indptr.tolist()
+    rows = [slice(*ends[i : i + 2]) for i in range(X.shape[0])]
+    return [dict(zip(X.indices[row].tolist(), X.data[row].tolist(), strict=True)) for row in rows]

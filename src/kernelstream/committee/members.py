@@ -1,0 +1,101 @@
+"""Who may be a member of a committee."""
+
+from typing import Any, NamedTuple
+
+from sklearn.base import clone
+
+from kernelstream.committee.wrapped import Wrapped
+from kernelstream.estimators import StreamEstimator
+from kernelstream.estimators.choices import gains_from_device, learns_from_streams
+from kernelstream.estimators.single import KernelEstimator
+from kernelstream.presets import make
+from kernelstream.stores import Device
+
+__all__ = ["Member", "as_member", "chosen_members", "place"]
+
+_TASKS = {"classification": "classifier", "regression": "regressor", "novelty": "novelty"}
+
+
+class Member(NamedTuple):
+    """A member of a committee, before it has learned anything.
+
+    Attributes
+    ----------
+    name : str
+    model : estimator
+        Whose parameters choose what learns.
+    factor : float
+        What its scores are multiplied with before they are mixed.
+    """
+
+    name: str
+    model: Any
+    factor: float = 1.0
+
+
+def chosen_members(members: Any, task: str) -> list[Member]:
+    """The members that a user gives, as estimators that have learned nothing."""
+    given = list(members.items() if isinstance(members, dict) else members or [])
+    if isinstance(members, str) or not given:
+        raise ValueError(
+            f"members={members!r} are none: give a list of presets or estimators, or a dict of "
+            "them by name."
+        )
+    pairs = [member if isinstance(member, tuple) else (None, member) for member in given]
+    return _with_different_names(
+        [Member(name or _name_of(model), as_member(model, task)) for name, model in pairs]
+    )
+
+
+def as_member(model: Any, task: str) -> Any:
+    """The estimator of a preset, or a copy of one that was given; an error says why not."""
+    if isinstance(model, str):
+        made = make(model, _TASKS[task])
+    elif isinstance(model, StreamEstimator) and model.task == task:
+        made = clone(model)
+    else:
+        return (model if isinstance(model, Wrapped) else Wrapped(model)).for_task(task)
+    if isinstance(made, KernelEstimator) and not learns_from_streams(made):
+        raise ValueError(
+            f"{model!r} cannot be a member of a committee: it revisits its rows, and works in fit "
+            "only. Choose another preset, such as 'svmd'."
+        )
+    if made.readout() != "last" or made.structure() is not None:
+        raise ValueError(
+            f"{model!r} cannot be a member of a committee, which mixes the scores of the last "
+            "models: leave predictor and label_structure out, or choose another preset, such as "
+            "'perceptron'."
+        )
+    usual = type(made)().get_params(deep=False)
+    params = made.get_params(deep=False)
+    if any(params[name] != usual[name] for name in {"class_weight", "missing"} & set(params)):
+        raise ValueError(
+            f"{model!r} cannot be a member of a committee: give class_weight and missing to the "
+            "committee, whose members and mixing then all feel it."
+        )
+    return made
+
+
+def place(members: list[Member], device: Device | None) -> None:
+    """Let those members live on a device that gain from it."""
+    if device is None:
+        return
+    for model in (member.model for member in members):
+        gains = gains_from_device(model) if isinstance(model, KernelEstimator) else True
+        if gains and "device" in model.get_params(deep=False):
+            model.set_params(device=device)
+
+
+def _name_of(model: Any) -> str:
+    if isinstance(model, str):
+        return model
+    return type(model.estimator if isinstance(model, Wrapped) else model).__name__
+
+
+def _with_different_names(members: list[Member]) -> list[Member]:
+    names = [member.name for member in members]
+    return [
+        member._replace(name=f"{member.name}-{names[:i].count(member.name) + 1}")
+        if names.count(member.name) > 1 else member
+        for i, member in enumerate(members)
+    ]  # fmt: skip
