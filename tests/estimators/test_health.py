@@ -52,6 +52,21 @@ def test_predictions_that_are_worse_than_a_constant():
     assert "worse than the most frequent label of the rows before" in message
 
 
+def test_a_model_that_diverges_after_it_learned():
+    """With hardly any regularization a budget that drops its oldest points does, on a sine."""
+    wave = np.sin(np.arange(12_001) / 20)
+    rows, y = wave[:-1, None], wave[1:]
+    model = ks.KernelRegressor(regularization=1e-6, scaling="running")
+    messages = warned(model, rows, y)
+    assert abs(model.predict(rows)).max() > 100
+    assert sum("the model diverges" in message for message in messages) == 1
+    assert "more regularization" in messages[0]
+    assert not warned(ks.KernelRegressor(scaling="running"), rows, y)
+    jump = np.concatenate([NUMBERS[:1500], 1e4 + NUMBERS[1500:]])
+    messages = warned(ks.KernelRegressor(gamma=0.5, target_scaling="running"), X, jump)
+    assert not any("diverges" in message for message in messages)
+
+
 @pytest.mark.parametrize("n_rows", [1, 50, 3000])
 def test_models_that_learn_do_not_warn(n_rows):
     rows = slice(0, 600 if n_rows == 1 else 3000)

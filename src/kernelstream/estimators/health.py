@@ -27,6 +27,10 @@ _RECENT = 8  # so many times together must say that something is wrong
 _POINTS = 64  # among which kernel values are looked at
 _NEAR_ZERO, _NEAR_ONE, _NEARLY_ALL = 1e-6, 0.999, 0.99
 
+_SCALE = (
+    "Scale the rows, scaling='running', and the targets of a regressor, target_scaling='running'."
+)
+
 
 class Health:
     """What has been seen of a model on its stream, and of what was warned."""
@@ -86,9 +90,8 @@ class Health:
             self._warn(
                 "step size",
                 f"the step size has been at its lowest, {floor:g}, for long: the model hardly "
-                "learns any more. Scale the rows, scaling='running', and the targets of a "
-                "regressor, target_scaling='running'; or choose another step_size, or "
-                "update='implicit', which no step size can overshoot.",
+                f"learns any more. {_SCALE} Or choose another step_size, or update='implicit', "
+                "which no step size can overshoot.",
             )
 
     def _compare(self, model: "KernelEstimator", machine: Machine, X: Any, y: np.ndarray) -> None:
@@ -100,6 +103,13 @@ class Health:
                 scores = model.per_label(machine.scores(X))
             except BadRow:  # of which learning will tell
                 return
+            if model.has_diverged(scores, self._targets):
+                self._warn(
+                    "divergence",
+                    "the model diverges: most of its predictions are far larger than any target. "
+                    f"{_SCALE} Or give more regularization, a "
+                    "smaller step_size, or update='implicit', which no step size can overshoot.",
+                )
             losses, wins = model.worse_than_baseline(scores, y, before)
             self._losses, self._wins = self._losses + losses, self._wins + wins
 
@@ -111,9 +121,8 @@ class Health:
             self._warn(
                 "baseline",
                 f"over the last {1 - _GROWTH**-_RECENT:.0%} of the stream the model was worse than "
-                f"{baseline[model.task]} of the rows before. Scale the rows, scaling='running', "
-                "and the targets of a regressor, target_scaling='running'; or give another gamma, "
-                "a larger budget, or another preset.",
+                f"{baseline[model.task]} of the rows before. {_SCALE} Or give another gamma, a "
+                "larger budget, or another preset.",
             )
 
     def _warn(self, what: str, text: str) -> None:

@@ -14,6 +14,8 @@ from kernelstream.learner.rows import extreme_target
 
 __all__ = ["KernelRegressor", "Regressing"]
 
+_FAR = 10.0  # times the largest target: predictions beyond have nothing to do with targets
+
 
 class Regressing(RegressorMixin, Saveable):
     """What regressors share."""
@@ -271,6 +273,10 @@ class KernelRegressor(Regressing, KernelEstimator):
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
         """`coef_`, of shape (features,), as scikit-learn's linear regressors have it."""
         return weights[0]
+
+    def has_diverged(self, scores: np.ndarray, targets: np.ndarray) -> bool:
+        largest = max(abs(targets).max(), np.finfo(float).tiny)
+        return bool(np.median(abs(scores)) > _FAR * largest)
 
     def worse_than_baseline(
         self, scores: np.ndarray, y: np.ndarray, before: np.ndarray

@@ -113,6 +113,10 @@ class KernelEstimator(StreamEstimator):
         """
         raise TypeError(f"{type(self).__name__} must say how it compares with a baseline.")
 
+    def has_diverged(self, scores: np.ndarray, targets: np.ndarray) -> bool:
+        """Whether scores are far beyond all that targets have been."""
+        return False
+
     def _look_before(self, learned: Learned, rows: Rows) -> None:
         if "_watched" not in self.__dict__:
             self._watched = Health()
