@@ -83,9 +83,16 @@ def benchmark(
 
 def _table(task: str, lines: list[Line]) -> Table:
     measured = "area under the ROC curve" if task == "novelty" else TASKS[task]
-    table = Table(title=f"{task}: {measured}")
-    for column in COLUMNS:
-        table.add_column(column, justify="left" if column in COLUMNS[:2] else "right")
+    table = Table(
+        title=f"\n{task}: {measured}", title_justify="left", box=None, padding=(0, 1, 0, 0),
+        caption="bold: learners of kernelstream", caption_justify="left", pad_edge=False,
+    )  # fmt: skip
+    for column in COLUMNS:  # without the library they fit into 80 characters
+        if column == "contestant":
+            table.add_column(column, min_width=max(len(name) for name in CONTESTANTS[task]))
+        elif column != "library":
+            table.add_column(column, justify="right", width=max(6, *map(len, column.split())))
     for line in lines:
-        table.add_row(*cells(task, line))
+        name, library, *figures = cells(task, line)
+        table.add_row(name, *figures, style="bold" if library == "kernelstream" else None)
     return table
