@@ -115,6 +115,21 @@ def test_only_products_of_middling_size_are_kept_together(libraries):
             assert libraries[0].n == n, shape
 
 
+@pytest.mark.parametrize("n_learned", [0, 40, 56, 63])
+@pytest.mark.parametrize("n_rows", [1, 3, 500])
+def test_blocks_of_the_second_order_have_one_thread_wherever_they_begin(
+    libraries, n_learned, n_rows
+):
+    """What is due after a row takes products of 64 rows, also if that is the next row."""
+    X = np.random.default_rng(0).normal(size=(640, 8))
+    model = ks.make("sog-svr", "regressor", budget=64, gamma=1.0)
+    model.partial_fit(X[:320], X[:320, 0])
+    if n_learned:
+        model.partial_fit(X[:n_learned], X[:n_learned, 1])
+    with model.machine_.threads(n_rows, None, n_new=n_rows):
+        assert counts(libraries) == [1, 1, 1]
+
+
 def test_the_libraries_are_found():
     found = threads._libraries()
     assert all(library.get_num_threads() >= 1 for library in found)

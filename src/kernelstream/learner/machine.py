@@ -479,11 +479,16 @@ class Machine(Learner):
     def threads(self, n_rows: int, most: int | None, n_new: int = 0) -> Any:
         """A context with as many threads of BLAS as products of so many rows, or `most`, are worth.
 
-        None: as many as a tile has. `n_new` rows may become points meanwhile.
+        None: as many as a tile has. `n_new` rows may become points meanwhile. Where something is
+        due after a whole tile, it takes products of as many rows, however few are left until then.
         """
+        whole_tile = self.parts.update.tile_rows(0) if n_new else None
         n = self.n_points + n_new
         n = n if self.limit is None else min(n, self.limit)
-        n_rows = n_rows if n_rows <= 32 else min(n_rows, most or self._tile_rows())
+        if whole_tile is not None:
+            n_rows = whole_tile
+        elif n_rows > 32:
+            n_rows = min(n_rows, most or self._tile_rows())
         # neither sparse rows nor outputs of which a point touches few take a product
         n_features = 0 if self.is_sparse else self.n_features
         n_lines = self.state.expansion.coef.shape[0]
