@@ -106,7 +106,7 @@ def test_a_budget_is_that_of_the_largest_member():
     rows = np.random.default_rng(8).normal(size=(500, 4))
     small = ks.AutoRegressor(budget=56)
     sizes = {m.name: m.model.budget.size for m in small.chosen(4, False)[:3]}
-    assert sizes == {"wide": 24, "narrow": 56, "forgets": 16}
+    assert sizes == {"matern": 24, "narrow": 56, "forgets": 16}
     y = np.sin(3.0 * rows[:, 0]) + rows[:, 1]
     assert len(small.partial_fit(rows, y).to_bytes()) < 0.5 * len(
         ks.AutoRegressor().partial_fit(rows, y).to_bytes()

@@ -3,15 +3,17 @@
 What each member is worth is measured in docs/untuned.md.
 """
 
+import math
 from typing import Any
 
 from kernelstream.budgets import Independent, Merge
-from kernelstream.committee.estimators import CommitteeClassifier, CommitteeRegressor, Member
-from kernelstream.kernels import RBF, Bias, Forest, Linear, Scaled, Sum
+from kernelstream.committee.estimators import CommitteeClassifier, CommitteeRegressor
+from kernelstream.committee.members import Member
+from kernelstream.kernels import RBF, Bias, Forest, Linear, Matern, Scaled, Sum
 from kernelstream.parts import integer_at_least
 from kernelstream.presets import make
 from kernelstream.scalings import Renewed, Running
-from kernelstream.step_sizes import AdaGrad
+from kernelstream.step_sizes import AdaGrad, VectorSMD
 from kernelstream.updates import RLS, Dual
 
 __all__ = ["AutoClassifier", "AutoRegressor"]
@@ -26,8 +28,13 @@ _SQUARES = 4.0  # scores of least squares on labels are small: what they are mul
 # Two views of a row: compressed z-scores, and the same brought to length one.
 _COMPRESSED, _UNIT = Running(unit_length=False), Running()
 _RENEWED, _RENEWED_TARGET = Renewed(metric=True), Renewed()
-# Rate 0.05 and start 0.1 for features of size one, which those of the nodes of 32 trees are not.
-_NODES = AdaGrad(0.283, start=0.0031, least=0.003)
+# Steps of weights of nodes. Rate 0.05 and start 0.1 would be for features of size one, which those
+# of the nodes of 32 trees are not.
+_OF_LABELS = AdaGrad(0.283, start=0.0031, least=0.003)
+_OF_NUMBERS = AdaGrad(0.08, start=0.0031)  # of 48 trees
+# Smaller steps than those of `smd-linear`, with a shorter memory of how weights depend on them.
+_CAREFUL = VectorSMD(0.1, meta=0.05, decay=0.9)
+_WHOLE_LOSS = 3.0  # C of passive-aggressive steps which it hardly ever limits
 
 
 class AutoClassifier(CommitteeClassifier):
@@ -112,10 +119,12 @@ class AutoClassifier(CommitteeClassifier):
             Member("adagrad", make("adagrad", "classifier", scaling=_COMPRESSED)),
             Member("smd-linear", make("smd-linear", "classifier", scaling=_UNIT)),
             *_last_target(self),
+            Member("linear-pa", make("linear-pa", "classifier", C=_WHOLE_LOSS, scaling=_UNIT)),
         ]
         if is_sparse:
-            linear = make("linear-pa", "classifier", C=1.0, scaling=_UNIT)
-            return [*members, Member("linear-pa", linear)]
+            return members
+        careful = make("smd-linear", "classifier", step_size=_CAREFUL, scaling=_COMPRESSED)
+        members.append(Member("smd-careful", careful))
         if n_features <= _MOST_FOR_SQUARES:
             squares = make(
                 "rls", "classifier", update=RLS(0.999), regularization=1.0, scaling=_COMPRESSED
@@ -132,7 +141,7 @@ class AutoClassifier(CommitteeClassifier):
                  budget=Merge(sized(size), most=most), scaling=_RENEWED)
             for width, size in ((2.0, 512), (8.0, 128))
         )  # fmt: skip
-        forest = make("adagrad", "classifier", kernel=Forest(32), step_size=_NODES)
+        forest = make("adagrad", "classifier", kernel=Forest(32, 511), step_size=_OF_LABELS)
         return [
             *members,
             Member("second-order", second_order, _SQUARES),
@@ -160,12 +169,12 @@ def _last_target(committee: Any) -> list[Member]:
     return [Member("last", make("linear-pa", task, kernel=Bias(), C=_WHOLE_STEP))]
 
 
-# Of the machines of `AutoRegressor`: gamma times the number of features, the regularization, the
-# size of the dictionary, and what is left of a row one row later.
+# Of the machines of `AutoRegressor`: the kernel for rows of d features, the size of the dictionary,
+# and what is left of a row one row later.
 _MACHINES = {
-    "wide": (0.5, 0.3, 96, 1.0),
-    "narrow": (1.0, 0.1, 224, 1.0),
-    "forgets": (1.0, 0.1, 64, 0.999),
+    "matern": (lambda d: Matern(math.sqrt(2.0 / d)), 96, 1.0),
+    "narrow": (lambda d: RBF(1.0 / d), 224, 1.0),
+    "forgets": (lambda d: RBF(1.0 / d), 64, 0.999),
 }
 # Its members for sparse rows: linear, and scaled without being centred.
 _SPARSE = (("adagrad", _COMPRESSED), ("smd-linear", _UNIT), ("linear-pa", _UNIT))
@@ -176,8 +185,8 @@ class AutoRegressor(CommitteeRegressor):
 
     It takes raw features and targets of any scale, and tables of pandas and polars as they are
     (docs/tables.md). Two machines of the second order, each fitted to all rows so far over a
-    dictionary of points, differ in the width of their kernel; a third one forgets, trees find
-    steps, and two linear machines follow changes fast. The weight of each is learned from the
+    dictionary of points, differ in their kernel; a third one forgets, trees find steps, and three
+    linear machines follow changes fast. The weight of each is learned from the
     stream, and how far all of them are to be believed (`RidgeStacking`). For sparse rows there are
     three linear machines of the first order; features are then scaled, but not centred.
 
@@ -252,16 +261,18 @@ class AutoRegressor(CommitteeRegressor):
                 *_last_target(self),
             ]  # fmt: skip
         members = [
-            Member(name, _second_order(n_features, width, regularization, sized(size), forgetting))
-            for name, (width, regularization, size, forgetting) in _MACHINES.items()
+            Member(name, _second_order(n_features, kernel(n_features), sized(size), forgetting))
+            for name, (kernel, size, forgetting) in _MACHINES.items()
         ]
+        diagonal = make("adagrad", "regressor", scaling=_COMPRESSED, target_scaling="running")
         linear = make("smd-linear", "regressor", scaling=_UNIT, target_scaling="running")
         forest = make(
-            "adagrad", "regressor", kernel=Forest(32, n_candidates=16),
-            step_size=AdaGrad(0.1, start=0.0031), target_scaling="running",
+            "adagrad", "regressor", kernel=Forest(48, 511, n_candidates=12),
+            step_size=_OF_NUMBERS, target_scaling="running",
         )  # fmt: skip
         members += [
-            Member("forest", forest), Member("smd-linear", linear), *_last_target(self),
+            Member("forest", forest), Member("smd-linear", linear), Member("adagrad", diagonal),
+            *_last_target(self),
         ]  # fmt: skip
         if n_features <= _MOST_FOR_SQUARES:
             squares = make(
@@ -272,13 +283,11 @@ class AutoRegressor(CommitteeRegressor):
         return members
 
 
-def _second_order(
-    n_features: int, width: float, regularization: float, size: int, forgetting: float
-) -> Any:
-    """A machine whose f is a constant, a linear function and one that turns on a given scale."""
+def _second_order(n_features: int, kernel: Any, size: int, forgetting: float) -> Any:
+    """A machine whose f is a constant, a linear function and one of a given kernel."""
     return make(
-        "sog-svr", "regressor", regularization=regularization, fit_intercept=False,
-        kernel=Sum(Bias(), Scaled(Linear(), 1.0 / n_features), RBF(width / n_features)),
+        "sog-svr", "regressor", regularization=0.1, fit_intercept=False,
+        kernel=Sum(Bias(), Scaled(Linear(), 1.0 / n_features), kernel),
         budget=Independent(0.003, size, worth=10.0, relative=True),
         update=Dual(forgetting=forgetting),
         scaling=_RENEWED, target_scaling=_RENEWED_TARGET,
