@@ -69,10 +69,10 @@ def reaches(points):
     return np.sort(apart, axis=1)[:, k - 1] if k else np.zeros(1)
 
 
-def local(points, reach, x):
+def local(points, reach, x, power):
     apart = np.sqrt(((points - x) ** 2).mean(axis=1))
     near = np.argsort(apart, kind="stable")[:K]
-    said = math.log((apart[near].mean() + 0.01) / (reach[near].mean() + 0.01))
+    said = math.log((apart[near].mean() + 0.01) / (reach[near].mean() + 0.01) ** power)
     return said, apart[near[-1]]
 
 
@@ -175,8 +175,8 @@ class Reference:
         z_score = math.log((x[0] if self.sees_sketches else np.mean(z**2)) + 0.1)
         scaled = self.scale(x)
         white = self.white(scaled)
-        near, own = local(self.scaled, self.reach, scaled)
-        white_near, white_own = local(self.whitened, self.white_reach, white)
+        near, own = local(self.scaled, self.reach, scaled, 0.75)
+        white_near, white_own = local(self.whitened, self.white_reach, white, 1.0)
         bins = self.bin(white[None])[0]
         n = len(self.reservoir)
         counts = (self.bins == bins).sum(axis=0) * (bins < 32)

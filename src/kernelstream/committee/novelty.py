@@ -8,7 +8,9 @@ most clearly count (`HighestMean`). The members are
    how far these are from their own 15th neighbour;
 3. projections: how rare the row is in the histograms of 64 random directions;
 4. Mahalanobis' distance, which is the first one where features go together;
-5. local, after the features have been made uncorrelated.
+5. local, after the features have been made uncorrelated, and wholly relative: in 2 the distance of
+   the neighbours counts with the power 3/4, so that a row far from all others is new even where
+   these are far from each other.
 
 All but the first need many rows, and count less while there are few. Features with heavy tails are
 compressed, as in `scalings.Renewed`: otherwise their largest values would be all that counts.
@@ -39,6 +41,7 @@ __all__ = ["NoveltyState", "NoveltyWork", "declared", "new_work", "scan", "sizes
 N_HIGHEST = 2
 MOST_CORRELATED = 64  # features: beyond, the covariance is diagonal
 _NEIGHBOURS = 15
+_POWER, _WHITE_POWER = 0.75, 1.0  # how far the neighbours' own D counts in the local members
 _N_BINS = 32
 _N_PROJECTIONS = 64
 _HEARD_FROM = 10  # rows: of the first ones, members say mostly that there were few before
@@ -297,15 +300,15 @@ def _reach(found, near, n_features):
 
 
 @helper
-def _local(points, n_points, reach, x, distance, work):
-    """``log((mean distance + 0.01) / (mean D + 0.01))`` of the neighbours, and the row's own D."""
+def _local(points, n_points, reach, x, distance, power, work):
+    """``log((mean distance + 0.01) / (mean D + 0.01)^power)`` of neighbours; the row's own D."""
     _distances(points, n_points, x, distance)
     found = _nearest(distance, n_points, -1, work.near, work.who)
     away, others = 0.0, 0.0
     for i in range(found):
         away += math.sqrt(work.near[i] / x.shape[0])
         others += reach[work.who[i]]
-    said = math.log((away / found + 0.01) / (others / found + 0.01))
+    said = math.log(away / found + 0.01) - power * math.log(others / found + 0.01)
     return said, _reach(found, work.near, x.shape[0])
 
 
@@ -338,7 +341,7 @@ def _say(state, x, work):
     is_sketch = state.entry_square.shape[0] > 0  # then the mean square of its entries comes first
     work.said[0] = -_far_out(x[0] * n if is_sketch else _length2(work.z), n)
     local, work.own[0] = _local(
-        state.scaled, n_points, state.reach, work.scaled, work.distance, work
+        state.scaled, n_points, state.reach, work.scaled, work.distance, _POWER, work
     )
     work.said[1] = -local
     seen = work.scaled
@@ -347,8 +350,9 @@ def _say(state, x, work):
         _multiply(state.whitening, work.scaled, work.white)
         seen = work.white
         local, work.own[1] = _local(
-            state.white, n_points, state.white_reach, work.white, work.white_distance, work
-        )
+            state.white, n_points, state.white_reach, work.white, work.white_distance,
+            _WHITE_POWER, work,
+        )  # fmt: skip
         work.said[4] = -local
     work.said[2] = -_projections(
         state.chosen, state.weight, state.low, state.width, state.count, n_points, seen, work.bin
