@@ -61,6 +61,12 @@ def rows_of(n):
     return st.lists(row, min_size=n, max_size=n)
 
 
+@example(  # coefficients whose squares are zero
+    rows=[[0.0, 0.0]] * 12, y=[0.0] * 7 + [1e-300] + [0.0] * 4, weight=[1.0] * 12,
+    params={"budget": ks.budgets.Merge(4), "step_size": "smd", "kernel": "rbf",
+            "update": "explicit", "regularization": 0.0, "C": 0.001},
+    loss="squared_error", margin=0.5, intercept=False, one_by_one=False,
+)  # fmt: skip
 @settings(looks_hard, max_examples=100)
 @given(
     rows=rows_of(12), y=st.lists(numbers, min_size=12, max_size=12),
@@ -196,6 +202,7 @@ def test_declared_classes_are_checked_too(classes):
 
 @pytest.mark.filterwarnings("ignore:over the last")  # of steps that cannot work
 @pytest.mark.filterwarnings("ignore:the step size has been")
+@pytest.mark.filterwarnings("ignore:most predictions are far larger")
 def test_strong_decay_and_large_steps_stay_within_what_a_file_holds():
     """The scalars of the decay become small, and what is divided by them large."""
     rows = np.tile(X, (8, 1))

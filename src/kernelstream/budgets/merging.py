@@ -159,7 +159,8 @@ class MergeRule(NamedTuple):
             stays2, other = p * p * expansion.size2[partner], budget_state.since[partner]
         share = best_share(kappa, goes2, stays2, budget_state.products[partner])
         # the merged point is as old as its two are on average, by their coefficients
-        weight = math.sqrt(goes2) / (math.sqrt(goes2) + math.sqrt(stays2))
+        total = math.sqrt(goes2) + math.sqrt(stays2)  # 0 where both are too small to be squared
+        weight = math.sqrt(goes2) / total if total > 0.0 else 0.5
         if partner == n:  # the new point stays: the same as if it went to the other
             slot, partner, share = -1, slot, 1.0 - share
         budget_state.since[partner] = weight * born + (1.0 - weight) * other

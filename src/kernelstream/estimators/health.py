@@ -40,6 +40,7 @@ class Health:
         self._warned: set[str] = set()
         self._n_low = 0  # how often in a row the step size was at its floor
         self._targets: np.ndarray | None = None  # of the last rows that were predicted
+        self._was_far = False  # whether their predictions were far larger than any target
         self._n_rows, self._losses, self._wins = 0, 0.0, 0.0  # of the present look
         self._results: deque[tuple[float, float]] = deque(maxlen=_RECENT)  # and of earlier ones
 
@@ -103,13 +104,15 @@ class Health:
                 scores = model.per_label(machine.scores(X))
             except BadRow:  # of which learning will tell
                 return
-            if model.has_diverged(scores, self._targets):
+            is_far = model.has_diverged(scores, self._targets)
+            if is_far and self._was_far:  # steps that are too large at first may become smaller
                 self._warn(
                     "divergence",
-                    "the model diverges: most of its predictions are far larger than any target. "
-                    f"{_SCALE} Or give more regularization, a "
-                    "smaller step_size, or update='implicit', which no step size can overshoot.",
+                    "most predictions are far larger than any target so far. "
+                    f"{_SCALE} Or give more regularization, a smaller step_size, or "
+                    "update='implicit', which no step size can overshoot.",
                 )
+            self._was_far = is_far
             losses, wins = model.worse_than_baseline(scores, y, before)
             self._losses, self._wins = self._losses + losses, self._wins + wins
 
