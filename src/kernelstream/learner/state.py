@@ -269,8 +269,10 @@ def only_nonzeros(
 
 
 def snapshot(state: State) -> State:
-    """A copy of every array."""
-    return mapped(lambda array: array.copy(), state)
+    """A copy of every array, as a plain one: compiled code does not take memory maps for such."""
+    return mapped(
+        lambda a: np.array(a, order="C") if isinstance(a, np.ndarray) else a.copy(), state
+    )
 
 
 def copy_into(state: State, saved: State) -> None:

@@ -112,7 +112,7 @@ class LandmarkStore(FoldedStore):
         """A copy with the first n landmarks."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
-        copy.points, copy.factor = self.points.copy(n_points), self.factor.copy()
+        copy.points, copy.factor = self.points.copy(n_points), np.array(self.factor)
         return copy
 
 
