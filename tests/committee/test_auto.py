@@ -131,6 +131,13 @@ def test_prompt_targets():
     assert with_last < 0.25 < without - 0.05
 
 
+def test_prompt_targets_join_members_that_are_given():
+    model = ks.AutoClassifier(["linear-pa"], prompt_targets=True).partial_fit(X[:60], Y[:60])
+    assert list(model.weights_) == ["linear-pa", "last"]
+    with pytest.raises(ValueError, match="budget=-5"):
+        ks.AutoClassifier(["linear-pa"], budget=-5).partial_fit(X[:60], Y[:60])
+
+
 def test_a_budget_is_that_of_the_largest_member():
     rows = np.random.default_rng(8).normal(size=(100, 4))
     small = ks.AutoClassifier(budget=64)

@@ -18,7 +18,8 @@ from sklearn.linear_model import (
     SGDOneClassSVM,
     SGDRegressor,
 )
-from sklearn.naive_bayes import GaussianNB, MultinomialNB
+from sklearn.multiclass import OneVsOneClassifier, OneVsRestClassifier
+from sklearn.naive_bayes import CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -390,23 +391,115 @@ def test_names():
     model = ks.Committee([sgd(), sgd(), Wrapped(GaussianNB()), "pa"], "classifier")
     names = list(model.partial_fit(ROWS, NAMES).weights_)
     assert names == ["SGDClassifier-1", "SGDClassifier-2", "GaussianNB", "pa"]
+    for twice in ([("x", "pa"), ("x", "svmd")], [("pa-1", "svmd"), "pa", "pa"]):
+        with pytest.raises(ValueError, match=r"members has the name '(x|pa-1)' twice"):
+            ks.Committee(twice, "classifier").partial_fit(ROWS, NAMES)
 
 
 @pytest.mark.parametrize(
-    ("member", "task"),
+    ("member", "task", "why"),
     [
-        (SGDRegressor(), "classifier"), (GaussianNB(), "regressor"), (GaussianNB(), "novelty"),
-        (linear_model.LinearRegression(), "classifier"), (GaussianNB, "classifier"),
-        (anomaly.HalfSpaceTrees(), "regressor"), (preprocessing.StandardScaler(), "regressor"),
-        (make_pipeline(StandardScaler(), sgd()), "classifier"), (object(), "novelty"),
-        (ks.AutoRegressor(), "classifier"), (ks.KernelClassifier, "classifier"), (3, "regressor"),
+        (SGDRegressor(), "classifier", "'svmd', or"), (GaussianNB(), "regressor", "'svmd', or"),
+        (GaussianNB(), "novelty", "'svmd', or"), (object(), "novelty", "'svmd', or"),
+        (linear_model.LinearRegression(), "classifier", "'svmd', or"), (3, "regressor", "'svmd'"),
+        (anomaly.HalfSpaceTrees(), "regressor", "'svmd', or"),
+        (preprocessing.StandardScaler(), "regressor", "'svmd', or"),
+        (make_pipeline(StandardScaler(), sgd()), "classifier", r"last step.*Wrapped\("),
+        (GaussianNB, "classifier", r"it is a class.*GaussianNB\("),
+        (ks.KernelClassifier, "classifier", r"it is a class.*KernelClassifier\("),
+        (ks.AutoRegressor(), "classifier", "since it is for regression"),
+        (Wrapped(ks.KernelClassifier()), "classifier", "give it without Wrapped"),
     ],
 )  # fmt: skip
-def test_who_cannot_be_a_member(member, task):
+def test_who_cannot_be_a_member(member, task, why):
     kind = {"classifier": "classification", "regressor": "regression"}.get(task, task)
-    message = rf"cannot be a member of a committee for {kind}.*'svmd', or"
+    message = rf"(?s)cannot be a member of a committee for {kind}.*{why}"
     with pytest.raises(TypeError, match=message):
         ks.Committee(["svmd", member], task).partial_fit(ROWS, LABELS)
+
+
+@pytest.mark.parametrize("members", [GaussianNB(), "svmd", None, [], river_classifier()])
+def test_members_that_are_no_list(members):
+    with pytest.raises(ValueError, match=r"members=(?s:.*) are none: give a list"):
+        ks.Committee(members, "classifier").partial_fit(ROWS, LABELS)
+
+
+def test_what_can_never_be_learned_is_no_bad_row():
+    """It is told, even where bad rows are skipped, and nothing has been learned."""
+    for member, match in [
+        (sgd(class_weight="balanced"), "SGDClassifier cannot learn even its first row.*balanced"),
+        (linear_model.LogisticRegression(), "LogisticRegression tells two classes apart"),
+        (preprocessing.StandardScaler() | linear_model.LogisticRegression(), "LogisticRegression"),
+        (OneVsRestClassifier(sgd()), "OneVsRestClassifier cannot learn rows with weights"),
+    ]:
+        model = ks.Committee([member, "pa"], "classifier", on_bad_row="skip")
+        weight = 2.0 + np.zeros(150) if "weights" in match else None
+        with pytest.raises(ValueError, match=match):
+            model.partial_fit(ROWS, NAMES, sample_weight=weight)
+        assert not hasattr(model, "n_seen_")
+
+
+def test_weights_that_a_pipeline_would_drop():
+    softmax = preprocessing.StandardScaler() | linear_model.SoftmaxRegression()
+    with pytest.raises(ValueError, match="SoftmaxRegression cannot learn rows with weights"):
+        ks.Committee([softmax], "classifier").partial_fit(ROWS, NAMES, sample_weight=2.0 + ORDER)
+    logistic = preprocessing.StandardScaler() | linear_model.LogisticRegression()
+    two = LABELS < 2
+    model, plain = (ks.Committee([logistic], "classifier") for _ in range(2))
+    model.partial_fit(ROWS[two], NAMES[two], sample_weight=np.where(LABELS[two], 1.0, 9.0))
+    plain.partial_fit(ROWS[two], NAMES[two])
+    assert (model.decision_function(ROWS) != plain.decision_function(ROWS)).any()
+
+
+def test_a_member_that_says_nothing_is_told_of():
+    """Variances of single rows are zero where a feature is constant, and probabilities NaN."""
+    rows = np.column_stack([ROWS, np.ones(len(ROWS))])
+    model, alone = (ks.Committee(ms, "classifier") for ms in (["pa", GaussianNB()], ["pa"]))
+    with pytest.warns(UserWarning, match=r"GaussianNB has said nothing.*NaN.*without it") as told:
+        model.partial_fit(rows, NAMES)
+    assert len(told) == 1
+    assert (model.predict(rows) == alone.partial_fit(rows, NAMES).predict(rows)).mean() > 0.95
+
+
+def test_a_row_that_a_member_cannot_score():
+    """It says nothing of it, and the others do."""
+    rows = np.arange(60)[:, None] % 3
+    model = ks.Committee([CategoricalNB(min_categories=3), "linear-pa"], "classifier")
+    model.partial_fit(rows, np.arange(60) % 2)
+    assert model.predict([[1], [7]]).shape == (2,)
+    assert (member_of_first(model).scores(np.array([[7.0]])) == 0.0).all()
+    model.partial_fit([[7]], [0])
+    assert (member_of_first(model).scores(np.array([[7.0]])) != 0.0).all()
+    pairs = ks.Committee([OneVsOneClassifier(sgd()), "linear-pa"], "classifier")
+    pairs.partial_fit(ROWS, NAMES)  # which cannot say anything before each class has come
+    assert (member_of_first(pairs).scores(ROWS) != 0.0).any()
+
+    class TooWide(NoWeights):
+        def decision_function(self, X):
+            return np.zeros((len(X), 5))
+
+    ks.Committee([TooWide(), "linear-pa"], "classifier").partial_fit(ROWS[:60], NAMES[:60])
+
+
+def member_of_first(model):
+    return model.machine_.members[0]
+
+
+def test_what_happens_to_the_given_estimator_later_does_not_matter():
+    given = sgd(loss="log_loss")
+    model = ks.Committee({"it": given, "pa": "linear-pa"}, "classifier")
+    model.partial_fit(ROWS[LABELS < 2][:50], NAMES[LABELS < 2][:50])
+    given.set_params(loss="hinge")
+    model.partial_fit(ROWS[LABELS == 2][:10], NAMES[LABELS == 2][:10])
+    assert member_of_first(model).estimator.loss == "log_loss"
+
+
+def test_models_by_key_have_files():
+    member = ks.Committee(["linear-pa", sgd()], "classifier")
+    for model in (member, ks.Committee([member, "pa"], "classifier")):
+        with pytest.raises(ValueError, match=r"cannot be the model of each key.*another library"):
+            ks.KeyedFleet(model, "classifier")
+    ks.KeyedFleet(ks.Committee(["linear-pa"], "classifier"), "classifier")
 
 
 def test_scalings_that_cannot_be():
@@ -420,6 +513,9 @@ def test_other_features():
     model = learn(committee("classifier", 0), "classifier", 0, 100)
     with pytest.raises(ValueError, match="'SGDClassifier' keeps to the 4 features"):
         model.widen(6)
+    nested = ks.Committee({"x": ks.Committee(["linear-pa", sgd()], "classifier")}, "classifier")
+    with pytest.raises(ValueError, match="'x' keeps to the 4 features"):
+        nested.partial_fit(ROWS, NAMES).widen(9)
 
 
 @pytest.mark.filterwarnings("ignore:overflow")  # of random numbers, as plain Python

@@ -112,9 +112,9 @@ class AutoClassifier(CommitteeClassifier):
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind."""
-        if self.members is not None:
-            return super().chosen(n_features, is_sparse)
         sized = _Sizes(self.budget, 512)
+        if self.members is not None:
+            return [*super().chosen(n_features, is_sparse), *_last_target(self)]
         members = [
             Member("adagrad", make("adagrad", "classifier", scaling=_COMPRESSED)),
             Member("smd-linear", make("smd-linear", "classifier", scaling=_UNIT)),
@@ -251,9 +251,9 @@ class AutoRegressor(CommitteeRegressor):
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind."""
-        if self.members is not None:
-            return super().chosen(n_features, is_sparse)
         sized = _Sizes(self.budget, 224)
+        if self.members is not None:
+            return [*super().chosen(n_features, is_sparse), *_last_target(self)]
         if is_sparse:
             return [
                 *(Member(name, make(name, "regressor", scaling=scaling, target_scaling="running"))

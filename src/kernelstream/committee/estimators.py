@@ -58,6 +58,13 @@ class CommitteeEstimator(StreamEstimator):
             place(members, as_device(self.device))
         return members
 
+    def no_file(self) -> str | None:
+        """Why it cannot be written to a file, if so."""
+        if self.members is None:
+            return None
+        reasons = [member.model.no_file() for member in chosen_members(self.members, self.task)]
+        return next(filter(None, reasons), None)
+
     def chosen_mixing(self) -> Mixing:
         """The mixing part."""
         if self.mixing is None:

@@ -1,6 +1,7 @@
 """How estimators of other libraries are asked about a row, and taught it."""
 
 import copy
+import inspect
 import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
@@ -11,9 +12,13 @@ from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
 
 from kernelstream.estimators import StreamEstimator
 
-__all__ = ["Library", "OfRiver", "OfScikitLearn", "library_of"]
+__all__ = ["Library", "MemberError", "OfRiver", "OfScikitLearn", "library_of"]
 
 _LEAST_PROBABILITY = 1e-4  # smaller ones count as this: no estimator is that sure for good reason
+
+
+class MemberError(ValueError):
+    """An estimator cannot learn what it is given, whatever the row says."""
 
 
 class Library(Protocol):
@@ -33,6 +38,14 @@ class Library(Protocol):
 
     def new(self) -> Any:
         """An estimator that has learned nothing."""
+        ...
+
+    def name(self) -> str:
+        """What a person calls the estimator."""
+        ...
+
+    def takes_weights(self) -> bool:
+        """Whether rows may have weights."""
         ...
 
     def score(self, estimator: Any, X: Any, n_classes: int) -> np.ndarray:
@@ -67,6 +80,12 @@ class OfScikitLearn(Library):
 
     def new(self) -> Any:
         return clone(self.given)
+
+    def name(self) -> str:
+        return type(self.given).__name__
+
+    def takes_weights(self) -> bool:
+        return "sample_weight" in inspect.signature(self.given.partial_fit).parameters
 
     def score(self, estimator: Any, X: Any, n_classes: int) -> np.ndarray:
         if self.task == "regression":
@@ -123,6 +142,14 @@ class OfRiver(Library):
         given = self.given
         return given.clone() if hasattr(given, "clone") else copy.deepcopy(given)
 
+    def name(self) -> str:
+        return type(_last_step(self.given)).__name__
+
+    def takes_weights(self) -> bool:
+        """A pipeline drops what its last step does not ask for."""
+        parameters = inspect.signature(_last_step(self.given).learn_one).parameters.values()
+        return any(p.name == "w" or p.kind is p.VAR_KEYWORD for p in parameters)
+
     def score(self, estimator: Any, X: Any, n_classes: int) -> np.ndarray:
         ask = {
             "classification": self._decisions, "regression": lambda x, *_: estimator.predict_one(x),
@@ -143,8 +170,8 @@ class OfRiver(Library):
 
     def learn(self, estimator: Any, X: Any, y: float | int, n_classes: int, weight: float) -> None:
         if n_classes > 2 and not getattr(estimator, "_multiclass", True):
-            raise ValueError(
-                f"{type(estimator).__name__} tells two classes apart, and there are {n_classes}: "
+            raise MemberError(
+                f"{self.name()} tells two classes apart, and there are {n_classes}: "
                 "give river.multiclass.OneVsRestClassifier(...) of it."
             )
         targets = [] if self.task == "novelty" else [y]
@@ -157,6 +184,13 @@ def library_of(estimator: Any, task: str) -> type[Library] | None:
         return None
     libraries: Sequence[type[Library]] = (OfScikitLearn, OfRiver)
     return next((library for library in libraries if library.suits(estimator, task)), None)
+
+
+def _last_step(estimator: Any) -> Any:
+    """Of a pipeline of River; what is no pipeline is its own."""
+    while isinstance(getattr(estimator, "steps", None), dict):
+        estimator = list(estimator.steps.values())[-1]
+    return estimator
 
 
 def _logarithms(probabilities: np.ndarray) -> np.ndarray:

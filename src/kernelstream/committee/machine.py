@@ -333,12 +333,13 @@ class CommitteeMachine(Learner):
 
     def widen(self, n_features: int) -> None:
         """Give rows more features, or take such away."""
+        n_before = self.n_features
         for name, member in zip(self.names, self.members, strict=True):
             try:
                 member.widen(n_features)
             except ValueError as error:
                 raise ValueError(
-                    f"a committee with the member {name!r} keeps to the {member.n_features} "
+                    f"a committee with the member {name!r} keeps to the {n_before} "
                     "features of its first row: let every row have all features, with NaN or "
                     "None for a value that is not known yet, or use a single learner, such as "
                     "'svmd'."

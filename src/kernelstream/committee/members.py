@@ -35,16 +35,17 @@ class Member(NamedTuple):
 
 def chosen_members(members: Any, task: str) -> list[Member]:
     """The members that a user gives, as estimators that have learned nothing."""
-    given = list(members.items() if isinstance(members, dict) else members or [])
-    if isinstance(members, str) or not given:
+    if not isinstance(members, dict | list | tuple) or not members:
         raise ValueError(
             f"members={members!r} are none: give a list of presets or estimators, or a dict of "
             "them by name."
         )
+    given = list(members.items() if isinstance(members, dict) else members)
     pairs = [member if isinstance(member, tuple) else (None, member) for member in given]
-    return _with_different_names(
-        [Member(name or _name_of(model), as_member(model, task)) for name, model in pairs]
-    )
+    names = _different_names(pairs)
+    return [
+        Member(name, as_member(model, task)) for name, (_, model) in zip(names, pairs, strict=True)
+    ]
 
 
 def as_member(model: Any, task: str) -> Any:
@@ -92,10 +93,17 @@ def _name_of(model: Any) -> str:
     return type(model.estimator if isinstance(model, Wrapped) else model).__name__
 
 
-def _with_different_names(members: list[Member]) -> list[Member]:
-    names = [member.name for member in members]
-    return [
-        member._replace(name=f"{member.name}-{names[:i].count(member.name) + 1}")
-        if names.count(member.name) > 1 else member
-        for i, member in enumerate(members)
-    ]  # fmt: skip
+def _different_names(pairs: list[tuple[str | None, Any]]) -> list[str]:
+    """The names that were given, and others for models that have none, numbered where it takes."""
+    names = [name or _name_of(model) for name, model in pairs]
+    own = [name for name, _ in pairs]
+    shown = [
+        f"{name}-{names[:i].count(name) + 1}" if names.count(name) > 1 and own[i] is None else name
+        for i, name in enumerate(names)
+    ]
+    twice = next((name for name in shown if shown.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(
+            f"members has the name {twice!r} twice: give each member a name of its own."
+        )
+    return shown

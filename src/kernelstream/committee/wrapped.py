@@ -13,8 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
-from kernelstream.committee.libraries import Library, library_of
+from kernelstream.committee.libraries import Library, MemberError, library_of
+from kernelstream.estimators import StreamEstimator
 from kernelstream.estimators.base import Rows
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail, new_trail
@@ -36,7 +38,7 @@ __all__ = ["Wrapped", "WrappedMachine"]
 _LARGEST_SCORE = 10.0  # of a classifier: beyond are decisions in units of their own
 _RECENT_ROWS = 1000  # that say how large decisions are
 _LARGEST = 1e60  # a number that a detector says: its square is still one
-_MANY_ROWS = 100  # from which on it is a loss to begin again
+_MANY_ROWS = 100  # from which on it is a loss to begin again, or to have said nothing
 
 
 class Wrapped(BaseEstimator):
@@ -51,7 +53,7 @@ class Wrapped(BaseEstimator):
     declared, such a member begins again whenever a class comes that is new.
 
     A committee with such members cannot be saved by `save` or a `Checkpointer`, which write numbers
-    and no code; pickle and joblib can, if the members can.
+    and no code; pickle and joblib can, if the members can. docs/committees.md says more.
 
     Parameters
     ----------
@@ -96,7 +98,8 @@ class Wrapped(BaseEstimator):
             raise ValueError(
                 f"target_scaling={self.target_scaling!r} is for regressors: leave it out."
             )
-        member = Wrapped(self.estimator, scaling=self.scaling, target_scaling=self.target_scaling)
+        own = self._library(task).new()  # what happens to the one that was given does not matter
+        member = Wrapped(own, scaling=self.scaling, target_scaling=self.target_scaling)
         member.task = task
         return member
 
@@ -104,13 +107,17 @@ class Wrapped(BaseEstimator):
         library = library_of(self.estimator, task)
         if library is None:
             raise TypeError(
-                f"{self.estimator!r} cannot be a member of a committee for {task}: give the name "
-                "of a preset, such as 'svmd', or an estimator for this task that learns row by "
-                "row, with partial_fit as in scikit-learn or learn_one as in River. In place of a "
-                "Pipeline of scikit-learn give its last step: "
-                "ks.committee.Wrapped(estimator, scaling='running')."
+                f"{self.estimator!r} cannot be a member of a committee for {task}"
+                f"{_remedy(self.estimator, task)}"
             )
         return library(self.estimator, task)
+
+    def no_file(self) -> str | None:
+        """Why it cannot be written to a file."""
+        return (
+            f"{type(self.estimator).__name__} belongs to another library, and files hold numbers "
+            "and no code"
+        )
 
     def new_machine(self, rows: Rows, whole_data: bool) -> "WrappedMachine":
         """What learns: a copy of the estimator that has learned nothing."""
@@ -123,6 +130,25 @@ class Wrapped(BaseEstimator):
         )
         kind = Kind(rows.X.shape[1], rows.X.dtype, sparse.issparse(rows.X), has_one)
         return WrappedMachine(self._library(self.task), self.task, scalings, kind, n_outputs)
+
+
+def _remedy(estimator: Any, task: str) -> str:
+    """What to give in place of an estimator that cannot be a member."""
+    if isinstance(estimator, type):
+        return f", since it is a class: give an estimator, {estimator.__name__}(...)."
+    if isinstance(estimator, Pipeline):
+        return (
+            ", since a Pipeline has no partial_fit: give its last step, "
+            "ks.committee.Wrapped(estimator, scaling='running')."
+        )
+    if isinstance(estimator, StreamEstimator):
+        if estimator.task == task:
+            return ": give it without Wrapped, and scaling as a parameter of its own."
+        return f", since it is for {estimator.task}."
+    return (
+        ": give the name of a preset, such as 'svmd', or an estimator for this task that learns "
+        "row by row, with partial_fit as in scikit-learn or learn_one as in River."
+    )
 
 
 class Scalings(NamedTuple):
@@ -151,6 +177,7 @@ class Learned:
     n_seen: int = 0
     n_learned: int = 0  # since the estimator began
     n_scored: int = 0
+    n_silent: int = 0  # rows in a row of which it said nothing
     square: float = 0.0  # the mean of squared decisions, lately
     least: float = np.inf  # of the targets
     most: float = -np.inf
@@ -192,7 +219,7 @@ class WrappedMachine(Learner):
         self._learned = Learned(library.new(), n_outputs, self._new_statistics())
         self._saved: Learned | None = None  # as it was when a block began
         self._is_draft = False
-        self._has_warned = False
+        self._warned: set[str] = set()
 
     def _new_statistics(self) -> Scalings:
         declared = Scalings(self.parts.scaling.state(), self.parts.target_scaling.state("one"))
@@ -286,19 +313,22 @@ class WrappedMachine(Learner):
         n_classes = self._n_classes()
         if self.task == "classification":
             target = int(y > 0.0) if self.kind.is_single else int(y)
-        name = type(learned.estimator).__name__
+        name = self.library.name()
+        if weight != 1.0 and not self.library.takes_weights():
+            raise MemberError(
+                f"{name} cannot learn rows with weights: leave class_weight and sample_weight "
+                "out, or this member."
+            )
         try:
             with _quiet():
                 self.library.learn(learned.estimator, X, target, n_classes, weight)
-        except TypeError as error:
-            if weight == 1.0:
-                raise
-            raise ValueError(
-                f"{name} cannot learn rows with weights ({error}): leave class_weight and "
-                "sample_weight out, or this member."
-            ) from error
-        except (ValueError, ArithmeticError) as error:
-            raise BadRow(i, f"{name} cannot learn it ({error})") from error
+        except MemberError:
+            raise
+        except Exception as error:
+            why = f"({type(error).__name__}: {error})"
+            if learned.n_learned == 0:  # the others would fare no better
+                raise MemberError(f"{name} cannot learn even its first row {why}.") from error
+            raise BadRow(i, f"{name} cannot learn it {why}") from error
         learned.n_seen += 1
         learned.n_learned += n_classes > 1
         learned.least, learned.most = min(learned.least, y), max(learned.most, y)
@@ -313,16 +343,20 @@ class WrappedMachine(Learner):
         learned.n_outputs += 1
         if self.library.learns_new_classes:
             return
-        if learned.n_learned >= _MANY_ROWS and not self._has_warned:
-            self._has_warned = True
-            warnings.warn(
-                f"{type(learned.estimator).__name__} begins again at a new class, after "
+        if learned.n_learned >= _MANY_ROWS:
+            self._warn(
+                "classes",
+                f"{self.library.name()} begins again at a new class, after "
                 f"{learned.n_learned:,} rows: estimators of scikit-learn have to know all classes "
                 "from the first row on. Declare them: partial_fit(X, y, classes=...).",
-                stacklevel=2,
             )
         learned.estimator, learned.n_learned = self.library.new(), 0
         learned.n_scored, learned.square = 0, 0.0
+
+    def _warn(self, what: str, text: str) -> None:
+        if what not in self._warned:
+            self._warned.add(what)
+            warnings.warn(text, stacklevel=2)
 
     # --- scoring ---------------------------------------------------------------------------------
 
@@ -340,8 +374,15 @@ class WrappedMachine(Learner):
         learned = self._learned
         if learned.n_learned == 0 or X.shape[0] == 0:
             return np.zeros((X.shape[0], self.n_outputs))
-        with _quiet():
-            said = self.library.score(learned.estimator, X, self._n_classes())
+        said, why = self._said(X)
+        if counts:
+            learned.n_silent = learned.n_silent + 1 if np.isnan(said).all() else 0
+            if learned.n_silent == _MANY_ROWS:
+                self._warn(
+                    "silence",
+                    f"{self.library.name()} has said nothing about the last {_MANY_ROWS} rows "
+                    f"({why}): the committee learns without it.",
+                )
         if self.task == "regression":
             # no farther from the targets so far than these are from each other
             width = learned.most - learned.least
@@ -350,6 +391,22 @@ class WrappedMachine(Learner):
         if self.task == "novelty":
             return np.clip(np.where(np.isnan(said), 0.0, said), -_LARGEST, _LARGEST)
         return self._comparable(self._per_output(said), counts)
+
+    def _said(self, X: Any) -> tuple[np.ndarray, str]:
+        """What the estimator says of rows, NaN where it fails, and what it says why it does."""
+        n_classes, why = self._n_classes(), "its predictions are NaN"
+        widths = {"classification": {n_classes, 1} if n_classes == 2 else {n_classes}}
+        try:
+            with _quiet():
+                said = self.library.score(self._learned.estimator, X, n_classes)
+            if said.shape[1] not in widths.get(self.task, {1}):
+                raise ValueError(f"it gives {said.shape[1]} scores where there are {n_classes}")
+        except Exception as error:  # whatever another library may raise
+            if X.shape[0] > 1:
+                return np.vstack([self._said(X[i : i + 1])[0] for i in range(X.shape[0])]), why
+            why = f"{type(error).__name__}: {error}"
+            return np.full((1, n_classes if self.task == "classification" else 1), np.nan), why
+        return said, why
 
     def _per_output(self, said: np.ndarray) -> np.ndarray:
         """Scores for each output: of two classes, a single one says how much the second leads."""
@@ -425,12 +482,12 @@ class WrappedMachine(Learner):
     def widen(self, n_features: int) -> None:
         """Refuse other features: an estimator has those of its first row."""
         if n_features != self.n_features:
-            raise ValueError(f"{type(self.estimator).__name__} cannot be given other features.")
+            raise ValueError(f"{self.library.name()} cannot be given other features.")
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Refuse: its state is not made of arrays."""
         raise ValueError(
-            f"a committee with {type(self.estimator).__name__} cannot be saved, since files hold "
+            f"a committee with {self.library.name()} cannot be saved, since files hold "
             "numbers and no code of other libraries: write it with pickle or joblib."
         )
 

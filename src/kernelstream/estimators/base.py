@@ -74,6 +74,10 @@ class StreamEstimator(Intake, BaseEstimator):
         """Predictions from the scores of labels, a row each, and the margins at these rows."""
         raise TypeError(f"{type(self).__name__} must say what it predicts.")
 
+    def no_file(self) -> str | None:
+        """Why it cannot be written to a file, if so."""
+        return None
+
     def per_label(self, outputs: np.ndarray) -> np.ndarray:
         """Numbers for each label from numbers for each output, a row each."""
         structure = self.structure()

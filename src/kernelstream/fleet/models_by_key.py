@@ -45,6 +45,12 @@ class ModelsByKey:
         self.idle_rows = None if idle_rows is None else integer_at_least("idle_rows", idle_rows, 1)
         self.prototype = _prototype(preset, task, params)
         self.prototype.skips_bad_rows()  # refuses what on_bad_row cannot be
+        no_file = self.prototype.no_file()
+        if no_file is not None:
+            raise ValueError(
+                f"{self.prototype!r} cannot be the model of each key, since these are moved to "
+                f"files: {no_file}. Keep such models in a dict by key."
+            )
         declares = task != "classifier" or classes is not None or self.prototype.structure()
         self._new_fleet(self.n_features or 1, classes if declares else [0, 1])  # refuses the rest
         if store is None and not (max_models is None and idle_rows is None):
