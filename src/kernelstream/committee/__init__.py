@@ -17,7 +17,8 @@ from kernelstream.committee.machine import CommitteeMachine
 from kernelstream.committee.members import Member
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
 from kernelstream.committee.novelty_machine import NoveltyMachine
-from kernelstream.committee.wrapped import Wrapped, WrappedMachine
+from kernelstream.committee.wrapped import Wrapped
+from kernelstream.committee.wrapped_machine import WrappedMachine
 
 __all__ = [
     "AutoClassifier",
