@@ -1,5 +1,7 @@
 """LASVM on a stream: the slow specification, any blocks, the batch problem, a size, files."""
 
+import threading
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -461,6 +463,20 @@ def test_a_refused_row_leaves_everything_as_it_was(rows):
     assert_same_bytes(model, twin)
 
 
+@pytest.fixture(params=[False, True], ids=["alone", "with another thread"])
+def another_thread(request):
+    """Blocks are learned by a draft where other threads could read."""
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    if request.param:
+        thread.start()
+    yield
+    done.set()
+    if request.param:
+        thread.join()
+
+
+@pytest.mark.usefixtures("another_thread")
 def test_a_step_that_cannot_be_represented_is_refused():
     X, y = problem(14, 200)
     model = new(budget=30).partial_fit(X[:100], y[:100], classes=[0, 1])

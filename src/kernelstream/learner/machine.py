@@ -600,6 +600,8 @@ class Machine(Learner):
         copy.store = self.store.copy(self.n_points)
         copy.gate, copy._room, copy._undo = Gate(), None, Undo()
         copy.scratch = dict(self.scratch)
+        # kernel values of points that the copy may exchange: there is one who keeps them
+        self.scratch.pop("lines", None)
         return copy
 
     def as_draft(self) -> "Machine":
