@@ -282,11 +282,12 @@ def test_stopped_and_killed_runs_are_resumed(tmp_path, table):
         )  # fmt: skip
 
     def begun(folder):
-        """Start, and wait until there is something to lose."""
+        """Start, and wait until there is something new to lose."""
+        before = set((tmp_path / folder).glob("*.ks"))
         run = subprocess.Popen(
             command(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        while run.poll() is None and not list((tmp_path / folder).glob("*.ks")):
+        while run.poll() is None and set((tmp_path / folder).glob("*.ks")) == before:
             time.sleep(0.01)
         return run
 
@@ -296,7 +297,8 @@ def test_stopped_and_killed_runs_are_resumed(tmp_path, table):
         time.sleep(0.05)
         os.kill(run.pid, number) if run.poll() is None else None
         _, error = run.communicate()
-        if number == signal.SIGINT and run.returncode == 130:
+        if number == signal.SIGINT:
+            assert run.returncode == 130, error
             assert "the same command goes on from here" in error
     last = subprocess.run(command("broken"), check=True, capture_output=True, text=True)
     assert f"{len(long):,} rows, {len(long):,} learned" in last.stdout
