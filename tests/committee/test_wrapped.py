@@ -480,6 +480,20 @@ def test_a_row_that_a_member_cannot_score():
 
     ks.Committee([TooWide(), "linear-pa"], "classifier").partial_fit(ROWS[:60], NAMES[:60])
 
+    class Picky(NoWeights):
+        def decision_function(self, X):
+            if (X > 50.0).any():
+                raise ValueError("too large")
+            return X[:, 0] - 5.5
+
+    for classes in (None, [0, 1]):  # one score of two classes, among rows that have none
+        picky = ks.Committee([Picky(), "linear-pa"], "classifier")
+        two = LABELS < 2
+        picky.partial_fit(ROWS[two][:20], LABELS[two][:20], classes=classes)
+        one, none = member_of_first(picky).scores(np.array([ROWS[0], ROWS[0] + 60.0]))
+        assert (one != 0.0).all()
+        assert (none == 0.0).all()
+
 
 def member_of_first(model):
     return model.machine_.members[0]

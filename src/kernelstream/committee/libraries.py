@@ -3,8 +3,10 @@
 import copy
 import inspect
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Protocol
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +23,7 @@ class MemberError(ValueError):
     """An estimator cannot learn what it is given, whatever the row says."""
 
 
-class Library(Protocol):
+class Library(ABC):
     """An estimator for one task, as its library wants it to be called.
 
     Rows are arrays of shape (1, features) or sparse. Labels are counted from zero.
@@ -29,45 +31,52 @@ class Library(Protocol):
 
     learns_new_classes: ClassVar[bool]  # or has to begin again when there is one
 
-    def __init__(self, estimator: Any, task: str) -> None: ...
+    def __init__(self, estimator: Any, task: str) -> None:
+        self.given, self.task = estimator, task
 
     @staticmethod
+    @abstractmethod
     def suits(estimator: Any, task: str) -> bool:
         """Whether an estimator can be called like this, for a task."""
-        ...
 
+    @abstractmethod
     def new(self) -> Any:
         """An estimator that has learned nothing."""
-        ...
+
+    def taught(self) -> Any:
+        """The estimator that learns, of several that rows pass."""
+        return self.given
 
     def name(self) -> str:
         """What a person calls the estimator."""
-        ...
+        return type(self.taught()).__name__
 
+    def no_file(self) -> str:
+        """Why it cannot be written to a file."""
+        return f"{self.name()} belongs to another library, and files hold numbers and no code"
+
+    @cached_property
+    @abstractmethod
     def takes_weights(self) -> bool:
         """Whether rows may have weights."""
-        ...
 
+    @abstractmethod
     def score(self, estimator: Any, X: Any, n_classes: int) -> np.ndarray:
         """What it says of rows, which may be infinite or NaN, of shape (rows, outputs).
 
         Of a regressor: predictions. Of a detector: the larger, the more familiar. Of a classifier:
         logarithms of probabilities or, without any, decisions; two classes have a single one.
         """
-        ...
 
+    @abstractmethod
     def learn(self, estimator: Any, X: Any, y: float | int, n_classes: int, weight: float) -> None:
         """Learn a row, with a weight if that is another than one: not all have such a parameter."""
-        ...
 
 
 class OfScikitLearn(Library):
     """An estimator of scikit-learn, or with the same methods."""
 
     learns_new_classes = False
-
-    def __init__(self, estimator: Any, task: str) -> None:
-        self.given, self.task = estimator, task
 
     @staticmethod
     def suits(estimator: Any, task: str) -> bool:
@@ -81,9 +90,7 @@ class OfScikitLearn(Library):
     def new(self) -> Any:
         return clone(self.given)
 
-    def name(self) -> str:
-        return type(self.given).__name__
-
+    @cached_property
     def takes_weights(self) -> bool:
         return "sample_weight" in inspect.signature(self.given.partial_fit).parameters
 
@@ -116,9 +123,6 @@ class OfRiver(Library):
 
     learns_new_classes = True
 
-    def __init__(self, estimator: Any, task: str) -> None:
-        self.given, self.task = estimator, task
-
     @staticmethod
     def suits(estimator: Any, task: str) -> bool:
         if not hasattr(estimator, "learn_one"):
@@ -142,12 +146,17 @@ class OfRiver(Library):
         given = self.given
         return given.clone() if hasattr(given, "clone") else copy.deepcopy(given)
 
-    def name(self) -> str:
-        return type(_last_step(self.given)).__name__
+    def taught(self) -> Any:
+        """Of a pipeline the last step."""
+        step = self.given
+        while isinstance(getattr(step, "steps", None), dict):
+            step = list(step.steps.values())[-1]
+        return step
 
+    @cached_property
     def takes_weights(self) -> bool:
         """A pipeline drops what its last step does not ask for."""
-        parameters = inspect.signature(_last_step(self.given).learn_one).parameters.values()
+        parameters = inspect.signature(self.taught().learn_one).parameters.values()
         return any(p.name == "w" or p.kind is p.VAR_KEYWORD for p in parameters)
 
     def score(self, estimator: Any, X: Any, n_classes: int) -> np.ndarray:
@@ -184,13 +193,6 @@ def library_of(estimator: Any, task: str) -> type[Library] | None:
         return None
     libraries: Sequence[type[Library]] = (OfScikitLearn, OfRiver)
     return next((library for library in libraries if library.suits(estimator, task)), None)
-
-
-def _last_step(estimator: Any) -> Any:
-    """Of a pipeline of River; what is no pipeline is its own."""
-    while isinstance(getattr(estimator, "steps", None), dict):
-        estimator = list(estimator.steps.values())[-1]
-    return estimator
 
 
 def _logarithms(probabilities: np.ndarray) -> np.ndarray:

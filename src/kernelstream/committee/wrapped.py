@@ -88,10 +88,7 @@ class Wrapped(BaseEstimator):
 
     def no_file(self) -> str | None:
         """Why it cannot be written to a file."""
-        return (
-            f"{type(self.estimator).__name__} belongs to another library, and files hold numbers "
-            "and no code"
-        )
+        return self._library(self.task).no_file()
 
     def new_machine(self, rows: Rows, whole_data: bool) -> "WrappedMachine":
         """What learns: a copy of the estimator that has learned nothing."""

@@ -199,7 +199,7 @@ class WrappedMachine(Learner):
         if self.task == "classification":
             target = int(y > 0.0) if self.kind.is_single else int(y)
         name = self.library.name()
-        if weight != 1.0 and not self.library.takes_weights():
+        if weight != 1.0 and not self.library.takes_weights:
             raise MemberError(
                 f"{name} cannot learn rows with weights: leave class_weight and sample_weight "
                 "out, or this member."
@@ -275,23 +275,24 @@ class WrappedMachine(Learner):
             return np.clip(said, learned.least - width, learned.most + width)
         if self.task == "novelty":
             return np.clip(np.where(np.isnan(said), 0.0, said), -_LARGEST, _LARGEST)
-        return self._comparable(self._per_output(said), counts)
+        return self._comparable(np.where(np.isnan(said), 0.0, said), counts)
 
     def _said(self, X: Any) -> tuple[np.ndarray, str]:
-        """What the estimator says of rows, NaN where it fails, and what it says why it does."""
-        n_classes, why = self._n_classes(), "its predictions are NaN"
-        widths = {"classification": {n_classes, 1} if n_classes == 2 else {n_classes}}
+        """The scores of rows for each output, NaN where the estimator says nothing; why it does."""
+        why = "its predictions are NaN"
         try:
             with _quiet():
-                said = self.library.score(self._learned.estimator, X, n_classes)
-            if said.shape[1] not in widths.get(self.task, {1}):
-                raise ValueError(f"it gives {said.shape[1]} scores where there are {n_classes}")
+                said = self.library.score(self._learned.estimator, X, self._n_classes())
+            is_silent = np.isnan(said).all(axis=1, keepdims=True)
+            if self.task == "classification":
+                said = self._per_output(said)
+            if said.shape[1] != self.n_outputs:
+                raise ValueError(f"it gives {said.shape[1]} scores, not {self.n_outputs}")
         except Exception as error:  # whatever another library may raise
             if X.shape[0] > 1:
                 return np.vstack([self._said(X[i : i + 1])[0] for i in range(X.shape[0])]), why
-            why = f"{type(error).__name__}: {error}"
-            return np.full((1, n_classes if self.task == "classification" else 1), np.nan), why
-        return said, why
+            return np.full((1, self.n_outputs), np.nan), f"{type(error).__name__}: {error}"
+        return np.where(is_silent, np.nan, said), why
 
     def _per_output(self, said: np.ndarray) -> np.ndarray:
         """Scores for each output: of two classes, a single one says how much the second leads."""
@@ -372,8 +373,8 @@ class WrappedMachine(Learner):
     def to_arrays(self) -> dict[str, np.ndarray]:
         """Refuse: its state is not made of arrays."""
         raise ValueError(
-            f"a committee with {self.library.name()} cannot be saved, since files hold "
-            "numbers and no code of other libraries: write it with pickle or joblib."
+            f"this committee cannot be saved, since {self.library.no_file()}: write it with pickle "
+            "or joblib."
         )
 
 
