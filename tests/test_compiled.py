@@ -1,6 +1,7 @@
 """What is compiled is kept on disk, and found there by whoever has the same source."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import numba
 import pytest
 
 import kernelstream
-from kernelstream.compiled import _Keeper, compiled
+from kernelstream.compiled import _NEVER_COMPILED, _Keeper, compiled
 
 COMPILE = """
 import numpy as np
@@ -52,9 +53,65 @@ def test_copies_of_one_source_share_what_is_compiled(checkouts, tmp_path):
     one, other = checkouts
     assert hits(one, tmp_path) == ["0", "0"]
     assert hits(other, tmp_path) == ["1", "0"]  # what a user wrote is compiled again
-    with (other / "kernelstream" / "parts.py").open("a") as file:
-        file.write("# any line of any file\n")
+    with (other / "kernelstream" / "cli" / "app.py").open("a") as file:
+        file.write("# a line of a package that defines no compiled function\n")
+    assert hits(other, tmp_path) == ["1", "0"]
+    with (other / "kernelstream" / "parts" / "base.py").open("a") as file:
+        file.write("# any line of any other file\n")
     assert hits(other, tmp_path) == ["0", "0"]
+
+
+def test_packages_whose_edits_leave_the_cache_valid_define_no_compiled_function():
+    package = Path(kernelstream.__file__).parent
+    for name in _NEVER_COMPILED:
+        assert (package / name).is_dir()
+        for path in (package / name).rglob("*.py"):
+            text = path.read_text()
+            assert not re.search(r"^@(compiled|helper|rule|part|loss)\b", text, re.MULTILINE), path
+            assert not re.search(r"\bcompiled\(", text), path
+
+
+CHECK_FOLDER = """
+import os, sys
+os.umask(0)
+from kernelstream import compiled
+print(compiled._FOLDER)
+"""
+
+
+def cache_folder(environment):
+    """The cache folder that a new process chooses."""
+    given = {key: value for key, value in os.environ.items() if key != "NUMBA_CACHE_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", CHECK_FOLDER], env={**given, **environment}, capture_output=True,
+        text=True, check=True,
+    )  # fmt: skip
+    return done.stdout.strip()
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="owners and modes are those of POSIX")
+@pytest.mark.parametrize("writer", ["others", "group", "another owner"])
+def test_a_cache_folder_that_somebody_else_can_write_is_never_used(tmp_path, writer):
+    if writer == "another owner" and os.getuid() != 0:
+        pytest.skip("only root can give a folder to another user")
+    tmp_path.chmod(0o755)
+    shared = tmp_path / "shared"
+    planted = shared / "kernelstream"
+    planted.mkdir(parents=True)
+    chosen = {"NUMBA_CACHE_DIR": str(shared), "HOME": str(tmp_path), "XDG_CACHE_HOME": "/dev/null"}
+    chosen["TMPDIR"] = str(tmp_path)
+    assert cache_folder(chosen).startswith(str(planted))
+    if writer == "another owner":
+        os.chown(planted, 65534, 65534)
+    else:
+        planted.chmod(0o777 if writer == "others" else 0o770)
+    assert not cache_folder(chosen).startswith(str(shared))
+
+
+def test_folders_of_the_cache_are_made_for_one_user(tmp_path):
+    made = Path(cache_folder({"NUMBA_CACHE_DIR": str(tmp_path / "new")}))
+    for folder in (made, made.parent, made.parent.parent):
+        assert folder.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_is_kept_is_found_by_the_types_that_it_was_made_for(tmp_path):

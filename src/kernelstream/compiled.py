@@ -11,6 +11,7 @@ import logging
 import os
 import pickle
 import re
+import stat
 import sys
 import tempfile
 import threading
@@ -62,20 +63,44 @@ __all__ = [
 _logger = logging.getLogger("kernelstream")
 
 
+# Packages that define no compiled function. An edit of their files leaves machine code as it is.
+_NEVER_COMPILED = frozenset(
+    ["benchmark", "cli", "datasets", "experiments", "files", "serve", "spark", "streams", "tables"]
+)
+
+
 def _fingerprint() -> str:
-    """A hash of all that machine code depends on but the types of its arguments."""
+    """Return a hash of all that machine code depends on, except the types of its arguments."""
     package = Path(__file__).resolve().parent
     digest = hashlib.sha256()
     machine = sys.implementation.cache_tag, numba.__version__, get_host_cpu_name()
     digest.update(repr(machine).encode())
     for path in sorted(package.rglob("*.py")):
-        digest.update(path.relative_to(package).as_posix().encode())
-        digest.update(path.read_bytes())
+        inner = path.relative_to(package)
+        if inner.parts[0] not in _NEVER_COMPILED:
+            digest.update(inner.as_posix().encode())
+            digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 
+def _is_private(folder: Path) -> bool:
+    """Return whether only this user, or root, can exchange a folder or anything above it.
+
+    Machine code is executed, so a folder that another user can write is never read.
+    """
+    if not hasattr(os, "getuid"):  # Windows keeps the folders of a user to that user
+        return True
+    for place in (folder, *folder.parents):
+        status = place.stat()
+        others_write = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        is_sticky = place != folder and status.st_mode & stat.S_ISVTX  # nobody else's can be moved
+        if status.st_uid not in (os.getuid(), 0) or (others_write and not is_sticky):
+            return False
+    return folder.stat().st_uid == os.getuid()
+
+
 def _cache_folder() -> Path | None:
-    """A folder that can be written, the user's own if possible; None: compile in every process."""
+    """Return a writable folder that nobody else can write; None: compile in every process."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     home = os.environ.get("XDG_CACHE_HOME")
     candidates = [
@@ -87,13 +112,14 @@ def _cache_folder() -> Path | None:
     for candidate in candidates:
         if candidate is None:
             continue
-        folder = candidate / "kernelstream" / name
+        folder = candidate.absolute() / "kernelstream" / name
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            for place in (*reversed(folder.parents), folder):
+                place.mkdir(mode=0o700, exist_ok=True)
+            if os.access(folder, os.W_OK) and _is_private(folder.resolve()):
+                return folder
         except OSError:
             continue
-        if os.access(folder, os.W_OK):
-            return folder
     return None
 
 
