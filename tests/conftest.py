@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 import kernelstream as ks
 from kernelstream import losses, steps
 from kernelstream.committee import estimators as committees
-from kernelstream.fleet import records
+from kernelstream.fleet import record_loop
 from kernelstream.learner import machine, point_rows, weight_rows
 from kernelstream.parts import registry
 
@@ -45,7 +45,7 @@ def own_registry():
 
 def interpret(patch):
     """Learn by the same lines as plain Python, as long as a patch holds."""
-    for module in (machine, records, point_rows, weight_rows):
+    for module in (machine, record_loop, point_rows, weight_rows):
         patch.setattr(module, "entry_point", lambda function, *_: function.py_func)
     patch.setattr(steps, "in_one_call", lambda calls: lambda: steps.one_by_one(calls))
     patch.setattr(committees, "compile_once", lambda kind: None)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
-from kernelstream.fleet import records as backend
+from kernelstream.fleet import record_loop
 from kernelstream.label_kernels import Taxonomy
 
 N = 6
@@ -84,7 +84,7 @@ def everything(fleet):
 
 
 def test_threads_and_the_order_of_models_change_nothing(monkeypatch):
-    monkeypatch.setattr(backend, "_BYTES_WORTH_A_PIECE", 10_000)
+    monkeypatch.setattr(record_loop, "_BYTES_WORTH_A_PIECE", 10_000)
     X = np.random.default_rng(1).normal(size=(200, 3))
     members = np.random.default_rng(2).integers(0, N, 200)
     one, many, shuffled = silk(n_jobs=1), silk(n_jobs=4), silk()

@@ -4,7 +4,8 @@ import numpy as np
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from kernelstream.fleet import records as fleet
+from kernelstream.fleet import record_loop
+from kernelstream.fleet.records import Models
 from kernelstream.learner.state import arrays
 
 from .combinations import BUDGETS, problem
@@ -20,13 +21,11 @@ def test_any_fleet_is_many_learners(combination, seed):
     assume(combination.kernel != "custom" and BUDGETS[combination.budget].limit() is not None)
     X, y, weight = problem(combination, 90, seed)
     members = np.random.default_rng(seed).integers(0, N_MODELS, len(X))
-    models = fleet.Models(
-        combination.parts(), X.shape[1], combination.n_outputs, np.float64, N_MODELS
-    )
-    models.scratch["learn"] = fleet._learn_models.py_func
+    models = Models(combination.parts(), X.shape[1], combination.n_outputs, np.float64, N_MODELS)
+    models.scratch["learn"] = record_loop._learn_models.py_func
     half = len(X) // 2
     scores = [
-        fleet.learn(models, X[rows], y[rows], weight[rows], members[rows], 1)[0].scores
+        record_loop.learn(models, X[rows], y[rows], weight[rows], members[rows], 1)[0].scores
         for rows in (slice(0, half), slice(half, None))
     ]
     for m in range(N_MODELS):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
-from kernelstream.fleet import part_of, records
+from kernelstream.fleet import part_of, record_loop
 
 KEYS = ["a", "b", 7, 8, ("a", 1), ("a", ("b", 2))]
 # what no fleet can hold: models that are estimators, and such that only `fit` can learn
@@ -111,7 +111,7 @@ def test_each_model_is_the_estimator_of_its_rows():
 
 
 def test_compiled_code_and_threads_give_the_same(monkeypatch):
-    monkeypatch.setattr(records, "_BYTES_WORTH_A_PIECE", 10_000)
+    monkeypatch.setattr(record_loop, "_BYTES_WORTH_A_PIECE", 10_000)
     random = np.random.default_rng(3)
     keys, (X, _) = random.integers(0, 30, 400).tolist(), rows("novelty", 400)
     params = {"gamma": 0.5, "budget": 5, "C": 0.3, "regularization": 0.01}

@@ -20,7 +20,7 @@ from kernelstream.estimators.rows import checked_weights
 from kernelstream.files.bytes import FileError
 from kernelstream.files.parts import to_json
 from kernelstream.fleet.fleet import Members
-from kernelstream.fleet.records import RowsBefore
+from kernelstream.fleet.record_loop import RowsBefore
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.rows import extreme, refuse_extreme
 

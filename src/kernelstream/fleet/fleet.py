@@ -24,7 +24,7 @@ from kernelstream.files import format_1
 from kernelstream.files.bytes import FileError, to_bytes
 from kernelstream.files.parts import from_json, params_to_json
 from kernelstream.files.written import Written
-from kernelstream.fleet import records
+from kernelstream.fleet import record_loop, records
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.rows import (
     TOO_LARGE_A_STEP,
@@ -38,6 +38,7 @@ from kernelstream.learner.state import fields
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.scalings import as_scaling
 from kernelstream.step_sizes import as_step_size
+from kernelstream.threads import n_cores
 from kernelstream.updates import as_update
 
 __all__ = ["Fleet", "Members", "why_no_records"]
@@ -192,7 +193,7 @@ class Fleet(Written):
 
     def learn_rows(
         self, X: Any, y: Any, models: Any, sample_weight: Any
-    ) -> tuple[records.RowsBefore, np.ndarray]:
+    ) -> tuple[record_loop.RowsBefore, np.ndarray]:
         """What was said of the rows before they were learned, and which are bad by themselves."""
         with self._turn:
             which = self._which(X, models, self.n_models)
@@ -204,7 +205,7 @@ class Fleet(Written):
             X, bad = self._rows(X, members.models)
             weight = checked_weights(sample_weight, len(X))
             targets, weight = self._without_extremes(targets, weight, bad)
-            before, learned = records.learn(
+            before, learned = record_loop.learn(
                 members.models, X, targets, weight, which, self._threads()
             )
             self._members = members._replace(models=learned)
@@ -233,7 +234,7 @@ class Fleet(Written):
         which = self._which(X, models, len(fleet))
         X, bad = self._rows(X, fleet)
         with fleet.gate:
-            scores = records.scores(fleet, X, which, self._threads())
+            scores = record_loop.scores(fleet, X, which, self._threads())
             margins = fleet.view("margin.epsilon")[:, 0]
             margins = margins.copy() if which is None else margins[which]
         return self._shaped(scores, bad), margins
@@ -565,7 +566,7 @@ class Fleet(Written):
 
     def _threads(self) -> int:
         if self.n_jobs is None or self.n_jobs == -1:
-            return records.n_cores()
+            return n_cores()
         return integer_at_least("n_jobs", self.n_jobs, 1)
 
     # --- state to read ---------------------------------------------------------------------------

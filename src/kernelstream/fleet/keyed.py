@@ -8,11 +8,11 @@ import numpy as np
 from kernelstream.estimators.bad_rows import Sifted, problems_of_rows
 from kernelstream.estimators.labels import Labels
 from kernelstream.fleet.fleet import Members
+from kernelstream.fleet.key_index import NOWHERE, KeyIndex
 from kernelstream.fleet.keyed_files import SavedByKey
 from kernelstream.fleet.keys import as_keys
 from kernelstream.fleet.models_by_key import FIRST_PLACES, kind_of
-from kernelstream.fleet.places import NOWHERE, Places
-from kernelstream.fleet.records import RowsBefore
+from kernelstream.fleet.record_loop import RowsBefore
 from kernelstream.learner.rows import NOT_FINITE, TOO_LARGE_A_STEP, BadRow
 from kernelstream.threads import between_steps
 
@@ -225,7 +225,7 @@ class KeyedFleet(SavedByKey):
     def _learn(self, rows: Rows) -> tuple[RowsBefore, np.ndarray]:
         """Learn rows; keys that are new, or come back from the store, get a place."""
         fleet = self._first_fleet(rows) if self.fleet_ is None else self.fleet_
-        places = self._places.of(rows.keys)
+        places = self._index.of(rows.keys)
         missing = np.flatnonzero(places < 0)
         absent = list(dict.fromkeys([rows.keys[row] for row in missing]))
         back = {} if self.store is None else self.store.read(absent)
@@ -239,8 +239,8 @@ class KeyedFleet(SavedByKey):
         with self._publishing:
             self.fleet_, self.n_features = fleet, fleet.n_features
             self.n_rows_ += int((~unfit & ~before.refused).sum())
-            self._places.settle(born, self.n_rows_)
-            self._places.learned(places, self.n_rows_)
+            self._index.settle(born, self.n_rows_)
+            self._index.learned(places, self.n_rows_)
             self._taken.update(back)
         return before, unfit
 
@@ -254,8 +254,8 @@ class KeyedFleet(SavedByKey):
         if self.task == "classifier" and classes is None and self.prototype.structure() is None:
             classes = rows.y
         fleet = self._new_fleet(self.n_features or X.shape[1], classes, FIRST_PLACES)
-        self._places = Places()
-        self._places.add(FIRST_PLACES)
+        self._index = KeyIndex()
+        self._index.add(FIRST_PLACES)
         if self.store is not None:
             self.store.be_of_kind(kind_of(fleet))
         return fleet
@@ -333,7 +333,7 @@ class KeyedFleet(SavedByKey):
             if fleet is None:
                 self._refuse(names, problems, np.full(len(names), NOWHERE), may_be_new)
                 return np.full(len(names), np.nan), np.zeros(len(names)), None, names, X
-            places = self._places.of(names)
+            places = self._index.of(names)
             absent = list({names[row] for row in np.flatnonzero(places < 0)} - {None})
             back = {} if self.store is None else self.store.read(absent)
             here = fleet.known()
@@ -381,7 +381,7 @@ class KeyedFleet(SavedByKey):
         margins = np.zeros(len(keys))
         if self.task == "novelty":  # as they are now: they change slowly
             models = fleet.known().models
-            margins = fleet.readable("margin_", models)[self._places.of(keys)]
+            margins = fleet.readable("margin_", models)[self._index.of(keys)]
         return fleet.decoded(scores[rows], margins[rows], self._labels())
 
     # --- targets that come later -----------------------------------------------------------------

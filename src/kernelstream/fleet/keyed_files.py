@@ -40,7 +40,7 @@ class SavedByKey(Written, ModelsByKey):
             self._require_store()
             self._move_out()  # if that has failed before
             waiting, waiting_arrays = self.waiting.to_parts()
-            places = self._places.taken()
+            places = self._index.taken()
             header: dict[str, Any] = {}
             arrays: dict[str, np.ndarray] = {}
             if self.fleet_ is not None:
@@ -59,8 +59,8 @@ class SavedByKey(Written, ModelsByKey):
                 "store": None if self.store is None else self.store.mark(),
             }  # fmt: skip
             arrays |= waiting_arrays
-            arrays["keys"] = keys_to_array(self._places.keys())
-            arrays["last"] = self._places.last[places]
+            arrays["keys"] = keys_to_array(self._index.keys())
+            arrays["last"] = self._index.last[places]
         return to_bytes(header, arrays)
 
     @classmethod
@@ -131,9 +131,9 @@ class SavedByKey(Written, ModelsByKey):
             raise FileError(f"the file has {len(keys)} keys for {n_models} models.")
         if n_models and not (last.min() >= 0 and last.max() <= self.n_rows_):
             raise FileError("the file has models of later rows than it has seen.")
-        self._places.add(n_models)
-        self._places.settle({key: at for at, key in enumerate(keys)}, 0)
-        self._places.last[:] = last
+        self._index.add(n_models)
+        self._index.settle({key: at for at, key in enumerate(keys)}, 0)
+        self._index.last[:] = last
         waiting = header["waiting"]
         if waiting["keys"] is not None:
             waiting = {**waiting, "keys": list(map(with_tuples, waiting["keys"]))}

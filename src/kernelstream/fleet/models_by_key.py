@@ -12,8 +12,8 @@ from kernelstream.estimators import StreamEstimator
 from kernelstream.estimators.labels import Labels
 from kernelstream.fleet.estimators import EstimatorFleet
 from kernelstream.fleet.fleet import Fleet, why_no_records
+from kernelstream.fleet.key_index import KeyIndex
 from kernelstream.fleet.keys import as_keys, part_of
-from kernelstream.fleet.places import Places
 from kernelstream.fleet.store import ModelStore
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.waiting import WaitingRoom
@@ -61,7 +61,7 @@ class ModelsByKey:
         self.n_rows_ = 0
         self.skipped_: dict[str, int] = {}
         self.fleet_: Any = None  # until the first rows have come
-        self._places = Places()  # of the keys in memory
+        self._index = KeyIndex()  # of the keys in memory
         self._taken: set[Any] = set()  # keys in memory whose models the store has not closed yet
         self._mark: dict[str, Any] | None = None  # where the store stood, of a fleet from a file
         self.waiting = WaitingRoom(max_waiting)
@@ -90,12 +90,12 @@ class ModelsByKey:
 
     def _room_for(self, fleet: Any, keys: list[Any], back: dict[Any, bytes]) -> dict[Any, int]:
         """Places for keys whose models are new or come back; they do not have them yet."""
-        n_missing = len(keys) - self._places.n_free
+        n_missing = len(keys) - self._index.n_free
         if n_missing > 0:
             n_more = max(n_missing, int((_GROWTH - 1) * len(fleet)))
             fleet.add(n_more)
-            self._places.add(n_more)
-        given = self._places.offered(keys)
+            self._index.add(n_more)
+        given = self._index.offered(keys)
         new = [at for key, at in given.items() if key not in back]
         if new:
             fleet.put(np.array(new))
@@ -146,14 +146,14 @@ class ModelsByKey:
         if store is None or fleet is None:
             return
         before = None if self.idle_rows is None else self.n_rows_ - self.idle_rows
-        goes = self._places.idle(before, self.max_models)
+        goes = self._index.idle(before, self.max_models)
         if not (goes.size or self._taken):
             return
-        moved = dict(zip(self._places.keys_at(goes), fleet.packed(goes), strict=True))
+        moved = dict(zip(self._index.keys_at(goes), fleet.packed(goes), strict=True))
         store.exchange(self._taken, moved)
         with self._publishing:
             self._taken = set()
-            self._places.leave(goes)
+            self._index.leave(goes)
 
     # --- models ----------------------------------------------------------------------------------
 
@@ -161,7 +161,7 @@ class ModelsByKey:
         with self._publishing:
             self._require_store()
             moved = 0 if self.store is None else len(self.store)
-            return len(self._places) + moved - len(self._taken)
+            return len(self._index) + moved - len(self._taken)
 
     def __contains__(self, key: Any) -> bool:
         (name,), problems = as_keys([key])
@@ -169,13 +169,13 @@ class ModelsByKey:
             return False
         with self._publishing:
             self._require_store()
-            return name in self._places or (self.store is not None and name in self.store)
+            return name in self._index or (self.store is not None and name in self.store)
 
     def __iter__(self) -> Iterator[Any]:
         """All keys: those in memory, then those in the store."""
         with self._publishing:
             self._require_store()
-            here = self._places.keys()
+            here = self._index.keys()
         yield from here
         if self.store is not None:
             known = set(here)
@@ -185,7 +185,7 @@ class ModelsByKey:
         """All keys and their models as bytes, some at a time."""
         with self._publishing:
             self._require_store()
-            here, places = self._places.keys(), self._places.taken()
+            here, places = self._index.keys(), self._index.taken()
             contents = [] if self.fleet_ is None else self.fleet_.packed(places)
         yield here, contents
         known = set(here)
@@ -209,8 +209,8 @@ class ModelsByKey:
         with self._publishing:
             self._require_store()
             if self.fleet_ is not None and not problems:
-                if name in self._places:
-                    return self.fleet_.model(int(self._places.of([name])[0]))
+                if name in self._index:
+                    return self.fleet_.model(int(self._index.of([name])[0]))
                 moved = {} if self.store is None else self.store.read([name])
                 if moved:
                     return self.fleet_.estimator_of(self.fleet_.unpacked([moved[name]]))
@@ -248,13 +248,13 @@ class ModelsByKey:
                 return np.zeros(0)
             models = self.fleet_.known().models
             with models.gate:
-                return self.fleet_.readable(name, models)[self._places.taken()]
+                return self.fleet_.readable(name, models)[self._index.taken()]
 
     def table(self) -> dict[str, Any]:
         """What can be read of every model, by column: a list of keys, and arrays."""
         columns: dict[str, list[Any]] = {name: [] for name in ["key", *_COLUMNS]}
         with self._turn:
-            fleet, n_here = self.fleet_, len(self._places)
+            fleet, n_here = self.fleet_, len(self._index)
             for keys, contents in self.chunks():
                 if fleet is None or not keys:
                     continue
@@ -263,7 +263,7 @@ class ModelsByKey:
                 for name in _COLUMNS:
                     columns[name].append(fleet.readable(f"{name}_", models))
             idle = np.full(len(columns["key"]), -1)
-            idle[:n_here] = self.n_rows_ - self._places.last[self._places.taken()]
+            idle[:n_here] = self.n_rows_ - self._index.last[self._index.taken()]
         found: dict[str, Any] = {"key": columns["key"]}
         for name in _COLUMNS:
             found[name] = np.concatenate(columns[name]) if columns[name] else np.zeros(0)
@@ -281,10 +281,10 @@ class ModelsByKey:
         """
         one_of("column", column, ["idle_rows", "drift_score"])
         with self._publishing:
-            fleet, places = self.fleet_, self._places.taken()
+            fleet, places = self.fleet_, self._index.taken()
             if fleet is None:
                 return {"key": [], **{name: np.zeros(0) for name in [*_COLUMNS, "idle_rows"]}}
-            keys, idle = self._places.keys(), self.n_rows_ - self._places.last[places]
+            keys, idle = self._index.keys(), self.n_rows_ - self._index.last[places]
             models = fleet.known().models
             with models.gate:
                 first = idle
@@ -399,8 +399,8 @@ class ModelsByKey:
 
     def begin_with(self, fleet: Any) -> None:
         """Have all places of a fleet whose models have seen nothing."""
-        self.fleet_, self.n_features, self._places = fleet, fleet.n_features, Places()
-        self._places.add(len(fleet))
+        self.fleet_, self.n_features, self._index = fleet, fleet.n_features, KeyIndex()
+        self._index.add(len(fleet))
 
     def alike(self) -> Self:
         """A fleet of the same kind without models."""
@@ -420,7 +420,7 @@ class ModelsByKey:
             self.begin_with(self._new_fleet(self.n_features or 0, self.classes, FIRST_PLACES))
         given = self._room_for(self.fleet_, keys, dict(zip(keys, contents, strict=True)))
         with self._publishing:
-            self._places.settle(given, self.n_rows_)
+            self._index.settle(given, self.n_rows_)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("_turn", "_publishing")}

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["NOWHERE", "Places"]
+__all__ = ["NOWHERE", "KeyIndex"]
 
 NOWHERE = -1
 
 
-class Places:
+class KeyIndex:
     """A place for every key; a place is the number of a model in a fleet.
 
     Examples
     --------
-    >>> places = Places()
+    >>> places = KeyIndex()
     >>> places.add(3)
     >>> places.settle(places.offered(["a", "b"]), now=5)
     >>> places.of(["b", "c"]), len(places)

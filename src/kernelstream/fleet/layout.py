@@ -1,0 +1,40 @@
+"""Where each number of a model lies in the two records of a fleet."""
+
+import numpy as np
+
+from kernelstream.learner.state import State, arrays, mapped
+
+__all__ = ["Layout"]
+
+
+class Layout:
+    """Where each array of a state lies in the two records of a model."""
+
+    def __init__(self, state: State):
+        self._like = state
+        self.places: dict[str, tuple[bool, slice, tuple[int, ...]]] = {}
+        self.n_floats = self.n_integers = 0
+        for name, array in arrays(state):
+            is_float = array.dtype.kind == "f"
+            start = self.n_floats if is_float else self.n_integers
+            self.places[name] = is_float, slice(start, start + array.size), array.shape
+            if is_float:
+                self.n_floats += array.size
+            else:
+                self.n_integers += array.size
+
+    def view(self, name: str, floats: np.ndarray, integers: np.ndarray) -> np.ndarray:
+        """One array of the state in the records of a model, or of many, as a view."""
+        is_float, place, shape = self.places[name]
+        record = floats if is_float else integers
+        return record[..., place].reshape(*record.shape[:-1], *shape)
+
+    def state(self, floats: np.ndarray, integers: np.ndarray) -> State:
+        """The state whose arrays are views of one model's records."""
+        views = iter([self.view(name, floats, integers) for name in self.places])
+        return mapped(lambda array: next(views), self._like)
+
+    def write(self, state: State, floats: np.ndarray, integers: np.ndarray) -> None:
+        """Put a state into the records of a model, or of many."""
+        for name, array in arrays(state):
+            self.view(name, floats, integers)[...] = array
