@@ -7,11 +7,11 @@ PYTHONS = $(foreach v,3.11 3.12 3.13 3.14,$(shell python$(v) --version >/dev/nul
 
 .PHONY: demo test lowest spark nightly check format bench docs dist clean
 
-# The environment is made anew when pyproject.toml changes.
-$(VENV)/.ready: pyproject.toml
+# The environment is made again when a pyproject.toml changes. Both distributions are installed.
+$(VENV)/.ready: pyproject.toml lab/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable lab
 	touch $@
 
 demo: $(VENV)/.ready  ## the committee, SVMD and NORMA on drifting digits: a table and a plot
@@ -44,7 +44,7 @@ nightly: $(VENV)/.ready  ## proofs that take long: many kills, changed files, lo
 
 # Pages are in British English with -ize. What stands in code or in a link is left alone.
 HOUSE_SPELLING = --dictionary docs/spelling.txt --ignore-multiline-regex '```.*?```' \
-	--ignore-regex '`[^`]*`|\]\([^)]*\)' $(wildcard *.md docs/*.md docs/*/*.md .github/*/*.md)
+	--ignore-regex '`[^`]*`|\]\([^)]*\)' $(wildcard *.md lab/*.md docs/*.md docs/*/*.md .github/*/*.md)
 
 check: $(VENV)/.ready  ## format, lint, types, import rules, spelling
 	$(BIN)/ruff format --check .
@@ -71,17 +71,21 @@ docs: $(VENV)/.docs-ready  ## the documentation with its gallery, in site/; a wa
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --fresh-env --quiet docs site
 	@echo "open site/index.html"
 
-# The wheel must bring all that it needs: the smoke test runs outside this folder.
-dist: $(VENV)/.ready  ## the source archive and the wheel, tried in a clean environment of every Python
+# The wheels must bring all that they need: the smoke test runs outside this folder, first without
+# the lab, then with it.
+dist: $(VENV)/.ready  ## the archives and wheels, tried in a clean environment of every Python
 	rm -rf dist build/clean
 	$(BIN)/pip install --quiet --disable-pip-version-check --upgrade build
 	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m build --outdir dist lab
 	mkdir -p build/clean && cp tests/smoke.py build/clean/smoke.py
 	set -e; for python in $(or $(PYTHONS),$(PYTHON)); do \
 		$$python -m venv build/clean/$$python; \
-		build/clean/$$python/bin/pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[cli]"; \
+		build/clean/$$python/bin/pip install --quiet --disable-pip-version-check "$$(ls dist/kernelstream-*.whl)[cli]"; \
 		(cd build/clean && $$python/bin/python --version && $$python/bin/python -I smoke.py && \
 			$$python/bin/kernelstream --version); \
+		build/clean/$$python/bin/pip install --quiet --disable-pip-version-check dist/kernelstream_lab-*.whl; \
+		(cd build/clean && $$python/bin/kernelstream reproduce --list >/dev/null); \
 	done
 
 clean:

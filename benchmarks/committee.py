@@ -21,8 +21,8 @@ from scipy.special import expit, softmax
 from sklearn.base import clone
 
 import kernelstream as ks
-from kernelstream.benchmark import STREAMS
-from kernelstream.benchmark.passes import by_baseline
+from kernelstream_lab.benchmark import STREAMS
+from kernelstream_lab.benchmark.passes import by_baseline
 
 WARM_UP = 1100  # rows, after which all is compiled
 COMMITTEES = {"classify": ks.AutoClassifier, "regress": ks.AutoRegressor}

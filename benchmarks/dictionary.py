@@ -13,9 +13,9 @@ from sklearn.svm import SVC, SVR
 
 import kernelstream as ks
 from kernelstream.budgets import Independent
-from kernelstream.experiments.dictionary import mean_error as mse
-from kernelstream.experiments.dictionary import unit_cube
 from kernelstream.kernels import RBF, Homogenized
+from kernelstream_lab.experiments.dictionary import mean_error as mse
+from kernelstream_lab.experiments.dictionary import unit_cube
 
 
 def boston():

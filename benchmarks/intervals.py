@@ -14,8 +14,8 @@ import numpy as np
 from scipy.stats import norm
 
 import kernelstream as ks
-from kernelstream.benchmark.streams import STREAMS
 from kernelstream.updates import Dual
+from kernelstream_lab.benchmark.streams import STREAMS
 
 NOMINAL = (0.5, 0.8, 0.9, 0.95, 0.99)
 

@@ -15,7 +15,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import kernelstream as ks
 from kernelstream.budgets import LeastLoss, Merge, OldestOut, Unbounded
-from kernelstream.experiments.curves import unit_rows
+from kernelstream_lab.experiments.curves import unit_rows
 
 DEGREE_9 = ks.kernels.Polynomial(degree=9, gamma=1.0)
 RBF = ks.kernels.RBF(gamma=2.0)

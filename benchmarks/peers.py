@@ -26,7 +26,7 @@ from sklearn.svm import SVC
 
 import kernelstream as ks
 from kernelstream.drawing import BLUE, GREY, ORANGE, PURPLE, in_percent, tidy
-from kernelstream.experiments.curves import unit_rows
+from kernelstream_lab.experiments.curves import unit_rows
 
 RESULTS = Path(__file__).parent / "results" / "peers.json"
 GAMMA = 2.0

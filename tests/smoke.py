@@ -1,5 +1,7 @@
 """What an installed wheel must do, with nothing but the package: ``make dist`` runs this."""
 
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -20,6 +22,11 @@ def main():
         model.save(Path(folder) / "model.ks")
         again = ks.load(Path(folder) / "model.ks")
     assert np.array_equal(again.predict(X), model.predict(X))
+    # the lab is another distribution: its commands say so
+    command = Path(sys.executable).with_name("kernelstream")
+    refusal = subprocess.run([command, "reproduce"], capture_output=True, text=True, check=False)
+    assert refusal.returncode == 1
+    assert "pip install kernelstream-lab" in refusal.stderr
     print(f"kernelstream {ks.__version__}: {error_rate:.1%} error, saved and loaded")
 
 

@@ -12,8 +12,8 @@ from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut
 from kernelstream.estimators.files import from_bytes
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
-from kernelstream.learner.reference import Reference
 from kernelstream.learner.state import arrays
+from tests.reference.learners import Reference
 
 from . import format_1
 from .contracts.combinations import Combination, problem

@@ -9,8 +9,8 @@ from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbou
 from kernelstream.budgets.merging import best_share
 from kernelstream.estimators.files import from_bytes
 from kernelstream.learner.loops import LOOPS
-from kernelstream.learner.reference import Reference
 from kernelstream.step_sizes import SMD, Constant
+from tests.reference.learners import Reference
 
 RBF = ks.kernels.RBF(gamma=1 / 128)
 random = np.random.default_rng(0)

@@ -12,11 +12,18 @@ import pytest
 import kernelstream as ks
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob(".github/*/*.md")])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *ROOT.glob("lab/*.md"),
+        *ROOT.glob(".github/*/*.md"),
+    ]
+)
 # Importable, but promised to nobody: their names may change.
 INTERNAL = {
-    "__main__", "arrays", "benchmark", "cli", "compiled", "compiler", "drawing", "elementary",
-    "expansion", "experiments", "files", "imports", "learner", "progress", "stack", "steps",
+    "__main__", "arrays", "cli", "compiled", "compiler", "drawing", "elementary",
+    "expansion", "files", "imports", "learner", "progress", "stack", "steps",
     "stores", "threads", "waiting", "words",
 }  # fmt: skip
 

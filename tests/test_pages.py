@@ -17,7 +17,14 @@ from kernelstream.cli.app import app
 from .conftest import interpret
 
 ROOT = Path(__file__).parents[1]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob(".github/*/*.md")])
+PAGES = sorted(
+    [
+        *ROOT.glob("*.md"),
+        *(ROOT / "docs").rglob("*.md"),
+        *ROOT.glob("lab/*.md"),
+        *ROOT.glob(".github/*/*.md"),
+    ]
+)
 MADE_BY_THE_BUILD = (
     "docs/project/", "docs/examples/", "docs/reference/command_line.md",
     "docs/reference/http_api.md",

@@ -6,7 +6,8 @@ from made_page import setup_of
 TITLE = """# The command line
 
 This page is generated from the commands of this version.
-`kernelstream COMMAND --help` shows the same.
+`kernelstream COMMAND --help` shows the same. The commands `benchmark`, `compare` and `reproduce`
+belong to a second distribution, kernelstream-lab.
 """
 
 

@@ -64,9 +64,7 @@ _logger = logging.getLogger("kernelstream")
 
 
 # Packages that define no compiled function. An edit of their files leaves machine code as it is.
-_NEVER_COMPILED = frozenset(
-    ["benchmark", "cli", "datasets", "experiments", "files", "serve", "spark", "streams", "tables"]
-)
+_NEVER_COMPILED = frozenset(["cli", "datasets", "files", "serve", "spark", "streams", "tables"])
 
 
 def _fingerprint() -> str:

@@ -14,9 +14,9 @@ from kernelstream.expansion.scoring import coefficients, trace_coefficients
 from kernelstream.label_kernels import Taxonomy
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
-from kernelstream.learner.reference import Reference
 from kernelstream.learner.state import arrays
 from kernelstream.stores import as_sparse_rows
+from tests.reference.learners import Reference
 
 from .combinations import (
     BUDGETS,

@@ -14,8 +14,8 @@ from kernelstream.kernels import RBF, Homogenized, Linear, Polynomial
 from kernelstream.learner import tile_space
 from kernelstream.learner.dictionary import learn_dictionary
 from kernelstream.learner.machine import Machine, Parts
-from kernelstream.learner.reference import DictionaryReference
 from kernelstream.updates import Dual
+from tests.reference.learners import DictionaryReference
 
 KERNELS = [RBF(0.5), Homogenized(RBF(0.5), 0.3), Polynomial(2, 0.5, 1.0), Linear()]
 UPDATES = [

@@ -13,8 +13,8 @@ from kernelstream.learner.least_squares import learn_least_squares, new_least_sq
 from kernelstream.learner.plan import Parts, declaration_of, rules_of
 from kernelstream.learner.state import allocate, arrays, resize
 from kernelstream.learner.undo import new_changes
-from kernelstream.learner.vector_reference import LeastSquaresReference
 from kernelstream.updates import RLS
+from tests.reference.vector import LeastSquaresReference
 
 
 def parts(forgetting=1.0, c=0.1, weight=1.5, intercept=True, n_outputs=1):

@@ -21,8 +21,8 @@ from kernelstream.learner.vector import (
     powers,
     rows_of,
 )
-from kernelstream.learner.vector_reference import VectorReference
 from kernelstream.step_sizes import AdaGrad, VectorSMD
+from tests.reference.vector import VectorReference
 
 from ..structures import every_loss, n_labels
 

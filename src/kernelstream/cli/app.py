@@ -1,16 +1,14 @@
 """The commands of the command line."""
 
 import sys
-import zipfile
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import kernelstream
+from kernelstream.cli.extensions import add_commands
+from kernelstream.cli.messages import errors_as_messages
 from kernelstream.cli.serve import register as register_serve
 
 app = typer.Typer(
@@ -57,32 +55,10 @@ def demo(
     from kernelstream.cli.demo import run
     from kernelstream.cli.outputs import check_folder
 
-    with _errors_as_messages():
+    with errors_as_messages():
         check_folder("--out", out)
         run(out)
 
-
-@contextmanager
-def _errors_as_messages() -> Iterator[None]:
-    """Print an error in one line on standard error, with exit code 1, or 130 for Ctrl-C."""
-    try:
-        yield
-    except BrokenPipeError:  # the reader of our output has closed it
-        sys.stderr.close()
-        raise typer.Exit(0) from None
-    except KeyboardInterrupt:
-        typer.echo("kernelstream: stopped.", err=True)
-        raise typer.Exit(130) from None
-    except MemoryError as error:
-        typer.echo(f"kernelstream: there is not enough memory for that. {error}", err=True)
-        raise typer.Exit(1) from None
-    except _TOLD as error:
-        typer.echo(f"kernelstream: {error}", err=True)
-        raise typer.Exit(1) from None
-
-
-# Errors whose text says all that there is to know.
-_TOLD = ValueError, TypeError, OSError, EOFError, ImportError, zipfile.BadZipFile, zlib.error
 
 _Source = Annotated[
     str,
@@ -209,7 +185,7 @@ def run(
     from kernelstream.cli.run import run as run_source
     from kernelstream.parts import one_of
 
-    with _errors_as_messages():
+    with errors_as_messages():
         if to is not None:
             from kernelstream.cli.serve import feed_service
 
@@ -264,7 +240,7 @@ def predict(
     from kernelstream.cli.outputs import check_file
     from kernelstream.cli.predict import predict as predict_source
 
-    with _errors_as_messages():
+    with errors_as_messages():
         check_file("--out", out, source)
         options: dict[str, Any] = {
             "form": file_format,
@@ -291,7 +267,7 @@ def info(
     """Describe a saved model."""
     from kernelstream.cli.predict import describe
 
-    with _errors_as_messages():
+    with errors_as_messages():
         found = describe(model)
         width = max(map(len, found))
         for name, value in found.items():
@@ -340,7 +316,7 @@ def video(
     from kernelstream.cli.video import subtract
     from kernelstream.vision import BackgroundSubtractor
 
-    with _errors_as_messages():
+    with errors_as_messages():
         check_file("--out", out, str(source), replaced=True)
         check_file("--gif", gif, str(source))
         subtractor = BackgroundSubtractor(
@@ -353,115 +329,6 @@ def video(
             f"{done['foreground']:.1%} foreground: {out}",
             err=True,
         )
-
-
-@app.command()
-def reproduce(
-    names: Annotated[
-        list[str] | None, typer.Argument(help="Names of experiments, or all.", show_default=False)
-    ] = None,
-    show_list: Annotated[
-        bool, typer.Option("--list", help="List the experiments and exit.")
-    ] = False,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder in which the data is looked for first.")
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for plots, tables and the page of all results.")
-    ] = Path("kernelstream-results"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the random generator.")] = 0,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Run for seconds, not minutes, on a part of the data.")
-    ] = False,
-) -> None:
-    """Run the experiments of the papers again: plots, tables, and one page, results.html.
-
-    The exit code is 1 if an experiment could not be run. A claim of a paper that does not hold here
-    is reported, and is not a failure.
-    """
-    from rich.console import Console
-
-    from kernelstream.cli import reproduce as work
-    from kernelstream.cli.outputs import check_folder
-
-    if show_list:
-        work.list_experiments(Console())
-        return
-    with _errors_as_messages():
-        check_folder("--out", out)
-        done = work.reproduce(work.chosen(names or []), data, out, seed, quick)
-    if not done:
-        raise typer.Exit(1)
-
-
-@app.command()
-def compare(
-    data: Annotated[
-        str, typer.Option(help="Data set: usps or digits. Without usps, digits are used.")
-    ] = "usps",
-    out: Annotated[Path, typer.Option(help="Folder for the table and the plot.")] = Path(
-        "kernelstream-compare"
-    ),
-    learners: Annotated[
-        str | None, typer.Option(help="Presets, separated by commas; by default all classifiers.")
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(min=1, help="Budget of all online learners; by default each preset's own."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the order of the rows.")] = 0,
-) -> None:
-    """Compare all classifiers on the same digits, shuffled and counting: a table and a plot."""
-    from rich.console import Console
-
-    from kernelstream.cli.compare import compare as compare_learners
-    from kernelstream.cli.outputs import check_folder
-
-    with _errors_as_messages():
-        check_folder("--out", out)
-        names = None if learners is None else [name.strip() for name in learners.split(",")]
-        compare_learners(data, out, names, budget, seed, Console())
-
-
-@app.command()
-def benchmark(
-    task: Annotated[
-        str | None, typer.Option(help="classify, regress or novelty; by default all three.")
-    ] = None,
-    streams: Annotated[
-        str | None, typer.Option(help="Streams, separated by commas; by default all.")
-    ] = None,
-    contestants: Annotated[
-        str | None, typer.Option(help="Contestants, separated by commas; by default all.")
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for results, tables and picture; a rerun goes on there.")
-    ] = Path("kernelstream-benchmark"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Use only the first 500 rows of each stream.")
-    ] = False,
-    show_list: Annotated[
-        bool, typer.Option("--list", help="List streams and contestants, and exit.")
-    ] = False,
-) -> None:
-    """Compare this library with River and scikit-learn on public streams: tables and a picture.
-
-    Every row is predicted, then learned. Nothing is downloaded. Results are kept in the folder, so
-    that a run that was stopped goes on; a whole run takes half an hour.
-    """
-    from rich.console import Console
-
-    from kernelstream.cli import benchmark as work
-    from kernelstream.cli.outputs import check_folder
-
-    with _errors_as_messages():
-        if show_list:
-            work.list_all(Console())
-            return
-        check_folder("--out", out)
-        chosen = work.chosen_streams(task, streams)
-        names = work.chosen_contestants(chosen, contestants)
-        work.benchmark(chosen, names, out, quick, Console())
 
 
 @app.command()
@@ -482,7 +349,7 @@ def warmup(
     from kernelstream.cli.warmup import warm_up
 
     begin = time.perf_counter()
-    with _errors_as_messages(), Progress(console=Console(stderr=True), transient=True) as bar:
+    with errors_as_messages(), Progress(console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("compiling", total=None)
         warm_up(
             jobs,
@@ -493,4 +360,5 @@ def warmup(
     typer.echo(f"Compiled and kept in {time.perf_counter() - begin:.0f} s.")
 
 
-register_serve(app, _errors_as_messages)
+register_serve(app, errors_as_messages)
+add_commands(app)
