@@ -5,6 +5,12 @@
 A model of 512 points and 20 features is served by a process of its own; the load generator runs
 beside it, on the same machine. Then the same while another client lets the model learn, also for a
 caller that asks only twenty times a second, and for a fleet of 200 models of 64 points.
+
+    python benchmarks/service.py learn
+
+compares how fast a committee and a single machine learn on the main thread, on another thread and
+in a service, in blocks of 1,000 rows. Nothing is set that users do not have: the number of threads
+of BLAS is its own default, here and in the service.
 """
 
 import contextlib
@@ -18,6 +24,7 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -112,9 +119,14 @@ def learn_meanwhile(requests, pause, stop):
 
 def n_learned():
     """How many rows the service has learned since it began."""
+    return state()["n_learned"]
+
+
+def state():
+    """What the service shows of its model."""
     with socket.create_connection(("127.0.0.1", PORT)) as line:
         said = exchange(line, b"GET /v1/models/model HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    return json.loads(said)["n_learned"]
+    return json.loads(said)
 
 
 def cpu_seconds(process):
@@ -160,13 +172,67 @@ def served(model):
         model.save(Path(folder) / "model.ks")
         command = [sys.executable, "-m", "kernelstream", "serve", f"{folder}/model.ks",
                    "--checkpoint", f"{folder}/kept", "--port", str(PORT)]  # fmt: skip
-        server = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"})
+        server = subprocess.Popen(command)
         try:
             wait_for_port()
             yield server
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(30)
+
+
+def compare_learning(name, new_model, seconds=4.0, rounds=3):
+    """Rows per second on the main thread, on another one and in a service, in alternation."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20_000, FEATURES))
+    y = labels_of(X)
+    blocks = [(X[i : i + 1000], y[i : i + 1000]) for i in range(0, len(X), 1000)]
+    requests = [
+        raw_request("learn", {"rows": rows.tolist(), "targets": labels.tolist()})
+        for rows, labels in blocks
+    ]
+    model = new_model().partial_fit(*blocks[0])
+
+    def learn():
+        n, begin = 0, time.perf_counter()
+        while time.perf_counter() - begin < seconds:
+            model.partial_fit(*blocks[n % len(blocks)])
+            n += 1
+        return 1000 * n / (time.perf_counter() - begin)
+
+    def learn_elsewhere():
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(learn).result()
+
+    def learn_in_service():
+        before, begin = n_learned(), time.perf_counter()
+        with socket.create_connection(("127.0.0.1", PORT)) as line:
+            for request in itertools.cycle(requests):
+                while state()["n_queued"] > 2000:
+                    time.sleep(0.002)
+                exchange(line, request)
+                if time.perf_counter() - begin > seconds:
+                    break
+        while state()["n_queued"]:
+            time.sleep(0.002)
+        return (n_learned() - before) / (time.perf_counter() - begin)
+
+    with served(new_model().partial_fit(*blocks[0])):
+        learn_in_service()  # which compiles
+        ways = [learn, learn_elsewhere, learn_in_service]
+        rates = np.array([[way() for way in ways] for _ in range(rounds)])
+    main_thread, other_thread, service = np.median(rates, axis=0)
+    ratios = np.median(rates / rates[:, :1], axis=0)
+    print(
+        f"{name:<20} main thread {main_thread:8,.0f} rows/s   other thread {other_thread:8,.0f} "
+        f"({ratios[1]:.2f})   service {service:8,.0f} ({ratios[2]:.2f})",
+        flush=True,
+    )
+
+
+def main_learning():
+    compare_learning("AutoClassifier", ks.AutoClassifier)
+    compare_learning("svmd, 512 points", lambda: ks.make("svmd", "classifier", budget=POINTS))
 
 
 def main():
@@ -204,4 +270,4 @@ def wait_for_port(seconds=120):
 
 
 if __name__ == "__main__":
-    main()
+    main_learning() if sys.argv[1:] == ["learn"] else main()

@@ -5,6 +5,7 @@ import random
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -12,9 +13,13 @@ import pytest
 import kernelstream as ks
 from kernelstream import threads
 from kernelstream.threads import (
+    BlasLimit,
     OneThread,
     between_steps,
+    blas_threads,
+    cgroup_quota,
     each,
+    n_cores,
     no_other_thread,
     pausing,
     rows_of_a_piece,
@@ -25,6 +30,8 @@ from kernelstream.threads import (
 
 class Library:
     """A BLAS that only counts."""
+
+    is_per_thread = False
 
     def __init__(self, n):
         self.n = n
@@ -40,11 +47,175 @@ class Library:
 def libraries(monkeypatch):
     found = [Library(4), Library(1), Library(2)]
     monkeypatch.setattr(threads._blas, "_libraries", found)
+    monkeypatch.setattr(threads, "n_cores", lambda: 8)
     return found
 
 
 def counts(libraries):
     return [library.n for library in libraries]
+
+
+def on_another_thread(work):
+    """Return what `work` returns on a thread that has just started."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result(60)
+
+
+@pytest.fixture
+def own_libraries():
+    """The libraries of this process, with two threads each."""
+    found = threads._blas._kinds()[0][1]
+    before = counts_now(found)
+    for library in found:
+        library.set_num_threads(2)
+    yield found
+    for library, n in zip(found, before, strict=True):
+        library.set_num_threads(n)
+
+
+def counts_now(libraries):
+    return [library.get_num_threads() for library in libraries]
+
+
+def test_a_limit_holds_on_every_thread_and_not_only_on_the_first_that_set_one(own_libraries):
+    """threadpoolctl 3.8 ignores all threads but the first."""
+
+    def limited():
+        with OneThread():
+            inside = counts_now(own_libraries)
+        return inside, counts_now(own_libraries)
+
+    ones, twos = [1] * len(own_libraries), [2] * len(own_libraries)
+    assert [limited(), on_another_thread(limited), limited()] == [(ones, twos)] * 3
+
+
+@pytest.mark.parametrize("run", [lambda work: work(), on_another_thread])
+def test_products_of_learning_and_predicting_are_limited_on_every_thread(
+    own_libraries, monkeypatch, run
+):
+    X = np.random.default_rng(0).normal(size=(600, 20))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    model = ks.make("svmd", "classifier").partial_fit(X, y)
+    seen = []
+
+    def noting(method):
+        def noted(*arguments):
+            seen.append(counts_now(own_libraries))
+            return method(*arguments)
+
+        return noted
+
+    store = type(model.machine_.store)
+    monkeypatch.setattr(store, "tile", noting(store.tile))
+    monkeypatch.setattr(store, "basis", noting(store.basis))
+    run(lambda: model.partial_fit(X, y))
+    n_learning = len(seen)
+    run(lambda: model.predict(X))
+    assert 0 < n_learning < len(seen)
+    assert seen == [[1] * len(own_libraries)] * len(seen)
+
+
+class LibraryOfThreads(threading.local):
+    """A BLAS with a number of threads for every calling thread, as OpenBLAS with OpenMP."""
+
+    is_per_thread = True
+
+    def __init__(self):
+        self.n = 4
+
+    def get_num_threads(self):
+        return self.n
+
+    def set_num_threads(self, n):
+        self.n = n
+
+
+def test_each_thread_limits_a_library_that_has_a_number_for_every_thread(monkeypatch):
+    library, both, seen = LibraryOfThreads(), threading.Barrier(2), []
+    monkeypatch.setattr(threads._blas, "_libraries", [Library(4), library])
+    monkeypatch.setattr(threads, "n_cores", lambda: 8)
+
+    def limited():
+        both.wait(10)
+        with OneThread():
+            both.wait(10)
+            seen.append(library.n)
+            both.wait(10)
+        return library.n
+
+    with ThreadPoolExecutor(2) as pool:
+        assert [future.result(60) for future in [pool.submit(limited) for _ in range(2)]] == [4, 4]
+    assert seen == [1, 1]
+    each(lambda item: (both.wait(10), seen.append(library.n)), range(2), 2)
+    assert seen == [1] * 4
+    assert library.n == 4
+
+
+def test_the_lowest_limit_is_in_force(libraries):
+    with BlasLimit(3):
+        assert counts(libraries) == [3, 1, 2]
+        with OneThread():
+            assert counts(libraries) == [1, 1, 1]
+            with BlasLimit(2):
+                assert counts(libraries) == [1, 1, 1]
+        assert counts(libraries) == [3, 1, 2]
+    assert counts(libraries) == [4, 1, 2]
+
+
+def test_large_products_have_as_many_threads_as_the_process_has_cores(libraries, monkeypatch):
+    monkeypatch.setattr(threads, "n_cores", lambda: 3)
+    with threads_for(256, 4352, 784):
+        assert counts(libraries) == [3, 1, 2]
+    assert blas_threads() == 3
+
+
+def tree(root, files):
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("files", "quota"),
+    [
+        ({}, None),
+        ({"proc/self/cgroup": "0::/\n"}, None),
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "150000 100000\n"}, 1.5),
+        ({"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "max 100000\n"}, None),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                "sys/fs/cgroup/a/cpu.max": "400000 100000\n",
+                "sys/fs/cgroup/a/b/cpu.max": "max 100000\n",
+            },
+            4.0,
+        ),
+        (
+            {
+                "proc/self/cgroup": "3:memory:/c\n2:cpu,cpuacct:/c\n1:name=systemd:/c\n",
+                "sys/fs/cgroup/cpu,cpuacct/c/cpu.cfs_quota_us": "200000\n",
+                "sys/fs/cgroup/cpu,cpuacct/c/cpu.cfs_period_us": "100000\n",
+                "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "-1\n",
+                "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
+            },
+            2.0,
+        ),
+        (  # in a container, of which the path is that of the host
+            {
+                "proc/self/cgroup": "4:cpu,cpuacct:/docker/0123\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "50000\n",
+                "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n",
+            },
+            0.5,
+        ),
+    ],
+)
+def test_the_quota_of_a_cgroup_is_read(tmp_path, monkeypatch, files, quota):
+    assert cgroup_quota(tree(tmp_path, files)) == quota
+    monkeypatch.setattr(threads, "cgroup_quota", lambda: quota)
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
+    assert n_cores() == {None: 8, 1.5: 2, 4.0: 4, 2.0: 2, 0.5: 1}[quota]
 
 
 def test_the_last_who_leaves_gives_threads_back(libraries):

@@ -1,12 +1,14 @@
-"""Threads: how many BLAS takes, work that is shared among our own, and letting others go first.
+"""Threads: limit those of BLAS, share work among our own, and let readers go first.
 
-OpenBLAS shares any product of more than 2^18 multiplications among all cores, and one of a matrix
-and a vector much earlier. Its threads wait for each other, so that a product that takes less than a
-millisecond may wait for twenty as soon as another process, or another thread of ours, has one of
-the cores. So products of that size are left to the thread that asks for them; larger ones are
-shared as BLAS likes (docs/benchmarks.md has the figures).
+OpenBLAS shares any product of more than 2^18 multiplications among all cores, and a product of a
+matrix and a vector much earlier. Its threads wait for each other: as soon as another process or
+thread has one of the cores, a product that takes less than a millisecond waits for twenty. So
+products of that size run on the calling thread alone; larger ones run on as many threads as the
+process has cores (docs/benchmarks.md has the measurements).
 """
 
+import ctypes
+import math
 import os
 import threading
 import weakref
@@ -14,79 +16,247 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import cache
+from itertools import product
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 __all__ = [
-    "OneThread", "between_steps", "each", "n_cores", "no_other_thread", "pausing",
-    "rows_of_a_piece", "sum_of_squares", "threads_for",
+    "BlasLimit", "OneThread", "between_steps", "blas_threads", "cgroup_quota", "each", "n_cores",
+    "no_other_thread", "pausing", "rows_of_a_piece", "sum_of_squares", "threads_for",
 ]  # fmt: skip
 
-# Multiplications, up to which BLAS takes one thread anyway: for matrices, and for a vector
+# Multiplications up to which BLAS uses one thread anyway: of two matrices, and of a vector
 _SHARED, _SHARED_VECTOR = 2**18, 9216
-_WORTH_SHARING = 2**25  # from here on threads are worth their waiting for each other
-_FEW_ROWS = 64  # of a matrix product, with fewer than which BLAS is slow
+_WORTH_SHARING = 2**25  # from here on a product gains more from threads than it waits for them
+_FEW_ROWS = 64  # BLAS is slow for matrices with fewer rows
+
+
+# --- cores ----------------------------------------------------------------------------------------
+
+
+def n_cores() -> int:
+    """Return how many cores this process may use: those it may run on, within its cgroup's quota.
+
+    A quota of one and a half cores counts as two, as in Go and Java.
+    """
+    n = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = cgroup_quota()
+    return n if quota is None else max(1, min(n, math.ceil(quota)))
+
+
+@cache
+def cgroup_quota(root: Path = Path("/")) -> float | None:
+    """Return how many cores the cgroup of this process may use; None without a quota.
+
+    Parameters
+    ----------
+    root : Path, default=Path("/")
+        Where ``proc`` and ``sys`` are.
+    """
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:  # not Linux, or not mounted
+        return None
+    quotas = []
+    for line in lines:
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        mounted = root / "sys/fs/cgroup"
+        if controllers:  # version 1: a tree for each controller
+            if "cpu" not in controllers.split(","):
+                continue
+            trees = [mounted / name for name in dict.fromkeys((controllers, "cpu"))]
+        else:
+            trees = [mounted]
+        # A quota of a parent binds its children. In a container the path may be the host's, of
+        # which only the end, or nothing, exists below the mount: the mount itself counts as well.
+        names = [name for name in path.split("/") if name not in ("", "..")]
+        for tree in trees:
+            for depth in range(len(names) + 1):
+                quota = _quota_of(tree.joinpath(*names[:depth]))
+                quotas += [] if quota is None else [quota]
+    return min(quotas, default=None)
+
+
+def _quota_of(folder: Path) -> float | None:
+    """Return the quota that a folder of cgroups declares, in cores."""
+    try:
+        if (folder / "cpu.max").exists():
+            limit, period = (folder / "cpu.max").read_text().split()
+        else:
+            limit = (folder / "cpu.cfs_quota_us").read_text()
+            period = (folder / "cpu.cfs_period_us").read_text()
+        return int(limit) / int(period) if int(limit) > 0 else None
+    except (OSError, ValueError, ZeroDivisionError):  # none here, or "max"
+        return None
+
+
+# --- threads of BLAS ------------------------------------------------------------------------------
+
+
+class _Library:
+    """A BLAS library: read and set the number of its threads, from any thread.
+
+    OpenBLAS has one number for the process, or, where it is built with OpenMP, one for every
+    calling thread. Since version 3.8 threadpoolctl lets only one thread of the process set the
+    former, the first that ever did, and ignores all others. So OpenBLAS is called directly.
+
+    Parameters
+    ----------
+    controller : threadpoolctl.LibController
+    """
+
+    def __init__(self, controller: Any):
+        is_openblas = controller.internal_api == "openblas"
+        self.is_per_thread = is_openblas and controller.threading_layer == "openmp"
+        self.get_num_threads: Callable[[], int] = controller.get_num_threads
+        self.set_num_threads: Callable[[int], Any] = controller.set_num_threads
+        if is_openblas and not self.is_per_thread:
+            own = _openblas_setter(controller.filepath)
+            self.set_num_threads = controller.set_num_threads if own is None else own
+
+
+def _openblas_setter(path: str) -> Callable[[int], Any] | None:
+    """Return ``openblas_set_num_threads`` of a library, whose builds differ in the name."""
+    library = ctypes.CDLL(path)
+    for prefix, suffix in product(("scipy_", ""), ("64_", "_64", "")):
+        found = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
+        if found is not None:
+            found.argtypes, found.restype = [ctypes.c_int], None
+            return found
+    return None
+
+
+class _Limits:
+    """The limits in force for some libraries, and the numbers of threads without them."""
+
+    def __init__(self) -> None:
+        self.limits: dict[int, tuple[weakref.ref[BlasLimit], int]] = {}
+        self.before: list[tuple[Any, int]] = []
+
+    def enter(self, limit: "BlasLimit", libraries: list[Any]) -> None:
+        key = id(limit)
+        if not self.limits:
+            self.before = _counts(libraries)
+        # An interrupt may come before the context begins or while it is left: then the limit ends
+        # together with the object.
+        gone = weakref.ref(limit, lambda _: self.leave(key))
+        others = self._lowest_but(key)
+        self.limits[key] = gone, limit.n_threads
+        if others is None or limit.n_threads < others:
+            self._set(limit.n_threads)
+
+    def leave(self, key: int) -> None:
+        with _blas.lock:
+            own, others = self.limits.get(key), self._lowest_but(key)
+            if own is not None and (others is None or own[1] < others):
+                self._set(others)
+            self.limits.pop(key, None)
+
+    def _lowest_but(self, key: int) -> int | None:
+        """Return the lowest of the other limits."""
+        return min((n for k, (_, n) in self.limits.items() if k != key), default=None)
+
+    def _set(self, most: int | None) -> None:
+        for library, n in self.before:
+            library.set_num_threads(n if most is None else min(n, most))
+
+
+class _OfThread(threading.local):
+    """Limits of libraries that have a number of threads for every calling thread."""
+
+    def __init__(self) -> None:
+        self.limits = _Limits()
 
 
 class _Blas:
-    """The libraries of matrix products, and who wants them to have one thread."""
+    """The BLAS libraries of this process, and the limits in force."""
 
     def __init__(self) -> None:
-        # Re-entrant, since the garbage collector may end a visit while another begins or ends
-        self._lock = threading.RLock()
-        self._visits: dict[int, weakref.ref[OneThread]] = {}
+        # Re-entrant, since the garbage collector may end a limit while another begins or ends
+        self.lock = threading.RLock()
+        self._of_process, self._of_thread = _Limits(), _OfThread()
         self._libraries: list[Any] | None = None
-        self._before: list[tuple[Any, int]] = []
+
+    def enter(self, limit: "BlasLimit") -> None:
+        with self.lock:
+            for limits, libraries in self._kinds():
+                limits.enter(limit, libraries)
+
+    def leave(self, limit: "BlasLimit") -> None:
+        for limits, _ in self._kinds():
+            limits.leave(id(limit))
 
     def n_threads(self) -> int:
-        """How many threads BLAS has where nobody wants it to have one."""
-        with self._lock:
-            counts = self._before if self._visits else self._counts()
+        """Return how many threads BLAS has without our limits."""
+        with self.lock:
+            counts = []
+            for limits, libraries in self._kinds():
+                counts += limits.before if limits.limits else _counts(libraries)
             return max((n for _, n in counts), default=1)
 
-    def _counts(self) -> list[tuple[Any, int]]:
-        """Those libraries that have several threads, and how many."""
+    def _kinds(self) -> list[tuple[_Limits, list[Any]]]:
+        """Return the limits of the process and of this thread, with their libraries."""
         if self._libraries is None:
             self._libraries = _libraries()
-        counts = [(library, library.get_num_threads()) for library in self._libraries]
-        return [(library, n) for library, n in counts if n > 1]
-
-    def enter(self, visit: "OneThread") -> None:
-        key = id(visit)
-        with self._lock:
-            if not self._visits:
-                self._before = self._counts()
-            self._visits[key] = weakref.ref(visit, lambda _: self.leave(key))
-            if len(self._visits) == 1:
-                for library, _ in self._before:
-                    library.set_num_threads(1)
-
-    def leave(self, key: int) -> None:
-        with self._lock:
-            if self._visits.keys() == {key}:
-                for library, n in self._before:
-                    library.set_num_threads(n)
-            self._visits.pop(key, None)
+        of_thread = [library for library in self._libraries if library.is_per_thread]
+        if not of_thread:
+            return [(self._of_process, self._libraries)]
+        of_process = [library for library in self._libraries if not library.is_per_thread]
+        return [(self._of_process, of_process), (self._of_thread.limits, of_thread)]
 
 
-class OneThread:
-    """A context in which BLAS has one thread, for whoever is inside, and for others meanwhile.
+def _counts(libraries: list[Any]) -> list[tuple[Any, int]]:
+    """Return the libraries that have several threads, and how many."""
+    counts = [(library, library.get_num_threads()) for library in libraries]
+    return [(library, n) for library, n in counts if n > 1]
 
-    An interrupt may come just before the body of the context begins, or while it is left. Then the
-    context ends when the exception is dropped, and this object with it.
+
+def _libraries() -> list[Any]:
+    """Return the BLAS libraries: NumPy and SciPy have one each."""
+    import scipy.linalg  # noqa: F401 (which loads the second)
+    from threadpoolctl import ThreadpoolController
+
+    controllers = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [_Library(controller) for controller in controllers]
+
+
+class BlasLimit:
+    """A context in which BLAS has at most so many threads, on any thread that enters it.
+
+    Most libraries have one number of threads for the process: then the lowest limit of all threads
+    is in force.
+
+    Parameters
+    ----------
+    n_threads : int
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("__weakref__", "n_threads")
+
+    def __init__(self, n_threads: int):
+        self.n_threads = n_threads
 
     def __enter__(self) -> None:
         _blas.enter(self)
 
     def __exit__(self, *error: object) -> None:
-        _blas.leave(id(self))
+        _blas.leave(self)
 
 
-class _AsTheyAre:
+class OneThread(BlasLimit):
+    """A context in which BLAS has one thread."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class _NoLimit:
     def __enter__(self) -> None:
         return
 
@@ -94,27 +264,25 @@ class _AsTheyAre:
         return
 
 
-def _libraries() -> list[Any]:
-    """NumPy and SciPy have a BLAS each."""
-    import scipy.linalg  # noqa: F401 (which loads the second)
-    from threadpoolctl import ThreadpoolController
-
-    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
-
-
 _blas = _Blas()
-_as_they_are = _AsTheyAre()
+_no_limit = _NoLimit()
 
 
-def threads_for(n_rows: int, n_points: int, n_terms: int) -> OneThread | _AsTheyAre:
-    """A context for matrix products of so many rows and points, each a sum of so many terms."""
+def blas_threads() -> int:
+    """Return how many threads a large product has: those of BLAS, but no more than cores."""
+    return min(_blas.n_threads(), n_cores())
+
+
+def threads_for(n_rows: int, n_points: int, n_terms: int) -> BlasLimit | _NoLimit:
+    """Return a context for products of so many rows and points, each a sum of so many terms."""
     n_multiplications = n_rows * n_points * n_terms
-    least = _SHARED_VECTOR if n_rows == 1 else _SHARED
-    return OneThread() if least < n_multiplications <= _WORTH_SHARING else _as_they_are
+    if n_multiplications <= (_SHARED_VECTOR if n_rows == 1 else _SHARED):
+        return _no_limit
+    return OneThread() if n_multiplications <= _WORTH_SHARING else BlasLimit(n_cores())
 
 
 def sum_of_squares(array: np.ndarray) -> float:
-    """Of all numbers of an array. It is finite only if each of them is.
+    """Return the sum of all squares, which is finite only if every number is.
 
     BLAS would share a sum of more than ten thousand terms among threads, too.
     """
@@ -124,55 +292,50 @@ def sum_of_squares(array: np.ndarray) -> float:
         return float(np.vdot(array, array))
 
 
-# --- letting others go first ----------------------------------------------------------------------
-# Threads of Python take turns. One that learns would give up its turn to one that answers only at
-# long intervals, or at every matrix product, after which both want it back again and again.
+# --- readers go first -----------------------------------------------------------------------------
+# Threads of Python take turns. Without pauses, a thread that learns would hand over its turn only
+# at long intervals, or at every matrix product, after which both threads compete for it again.
 
 
-class _Manners(threading.local):
+class _Pausing(threading.local):
     pause: Callable[[], None] | None = None
 
 
-_manners = _Manners()
+_pausing = _Pausing()
 
 
 @contextmanager
 def pausing(pause: Callable[[], None]) -> Iterator[None]:
-    """What this thread learns meanwhile calls `pause` between its steps, of a fraction of a ms."""
-    before, _manners.pause = _manners.pause, pause
+    """Call `pause` between the steps of what this thread learns, each of a fraction of a ms."""
+    before, _pausing.pause = _pausing.pause, pause
     try:
         yield
     finally:
-        _manners.pause = before
+        _pausing.pause = before
 
 
 def between_steps() -> None:
-    """Let others go first, where this thread was told to (`pausing`)."""
-    if _manners.pause is not None:
-        _manners.pause()
+    """Pause if this thread was told to (`pausing`)."""
+    if _pausing.pause is not None:
+        _pausing.pause()
 
 
 # --- work that is shared --------------------------------------------------------------------------
 
 
-def n_cores() -> int:
-    """How many threads there is room for."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 class _Helpers:
-    """Threads that are kept, since to start one takes longer than a small piece of work."""
+    """Threads that are kept: starting one takes longer than a small piece of work."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, in a process that was forked: threads stay behind."""
+        """Start again in a forked process, which has no threads of its parent."""
         self._pool = ThreadPoolExecutor(max(1, n_cores() - 1), "kernelstream", self._count)
         self.n_alive = 0
 
     def asked(self, work: Callable[[], None], n: int) -> list[Future[None]]:
-        """Ask n of them to do the same; none comes while the program ends."""
+        """Let n threads run `work`; none does while the program ends."""
         try:
             return [self._pool.submit(work) for _ in range(n)]
         except RuntimeError:
@@ -184,7 +347,7 @@ class _Helpers:
 
 
 class _Sharing(threading.local):
-    """Whether the present thread has its share of some work already, and should not share that."""
+    """Whether this thread works on a share of something already, and should not share that."""
 
     is_on = False
 
@@ -196,33 +359,33 @@ if hasattr(os, "register_at_fork"):
 
 
 def no_other_thread() -> bool:
-    """Whether the calling thread is the only one, but for those that help in `each`."""
+    """Return whether no other thread runs, apart from those that help in `each`."""
     return threading.active_count() - _helpers.n_alive == 1
 
 
 def rows_of_a_piece(n_rows: int, n_points: int, n_terms: int, most: int) -> int:
-    """How many rows of matrix products make a piece of work, so that each thread gets one.
+    """Return how many rows make a piece of work, so that each thread gets a piece.
 
-    Where the products are not worth sharing, as many as there may be.
+    Products that are not worth sharing make pieces of `most` rows.
     """
     if n_rows * n_points * n_terms <= _WORTH_SHARING:
         return most
-    return max(_FEW_ROWS, min(most, -(-n_rows // _blas.n_threads())))
+    return max(_FEW_ROWS, min(most, -(-n_rows // blas_threads())))
 
 
 def each(
     work: Callable[[Any], Any], items: Sequence[Any], n_threads: int | None = None,
     repeatable: bool = False,
 ) -> list[Any]:  # fmt: skip
-    """What `work` gives for every item, in their order.
+    """Return the results of `work` for every item, in order.
 
-    The calling thread takes one item after the other, and so do up to ``n_threads - 1`` others, if
-    there are as many cores (None: as many as BLAS has, which has only one meanwhile). Those that
-    find no time, on a busy machine, are not waited for. Work that is part of such work is not
-    shared again.
+    The calling thread takes one item after the other, and so do up to ``n_threads - 1`` kept
+    threads, if there are as many cores (None: as many as large products have). BLAS has one thread
+    meanwhile. The calling thread does not wait for a kept thread that finds no core on a busy
+    machine. Work within shared work is not shared again.
 
-    `repeatable` work changes nothing, and may be done twice. Then nobody is waited for at all: what
-    another has begun and not finished, since it lost its core, say, is done once more.
+    `repeatable` work changes nothing, and may be done twice. Then the calling thread waits for
+    nobody: it repeats an item that another thread began and has not finished.
 
     Examples
     --------
@@ -230,7 +393,7 @@ def each(
     >>> each(abs, [-1, 2, -3], n_threads=2)
     [1, 2, 3]
     """
-    n_threads = 1 if _sharing.is_on or len(items) < 2 else n_threads or _blas.n_threads()
+    n_threads = 1 if _sharing.is_on or len(items) < 2 else n_threads or blas_threads()
     if n_threads == 1:
         return [work(item) for item in items]
     done: dict[int, Any] = {}
@@ -248,8 +411,12 @@ def each(
                 left.clear()
                 raise
 
-    with OneThread():  # threads of BLAS would be in the way of these
-        asked = _helpers.asked(take, min(n_threads, len(items)) - 1)
+    def help_out() -> None:
+        with OneThread():  # also in this thread, and until its last item is done
+            take()
+
+    with OneThread():  # its threads would compete with these
+        asked = _helpers.asked(help_out, min(n_threads, len(items)) - 1)
         _sharing.is_on = True
         try:
             take()

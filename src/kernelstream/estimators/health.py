@@ -68,7 +68,8 @@ class Health:
         if len(slots) < _POINTS // 2:
             return
         points = machine.store.stored(n_points)[slots]
-        values = machine.store.basis(n_points, points, machine.kernel.row_cache(points))
+        with machine.threads(len(slots), None):
+            values = machine.store.basis(n_points, points, machine.kernel.row_cache(points))
         values = np.asarray(values)[slots]
         values = values[~np.eye(len(slots), dtype=bool)]
         for share, what, remedy in (

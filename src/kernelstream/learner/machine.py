@@ -663,17 +663,18 @@ class Machine(Learner):
         x, n = self.store.row_cache_of(X), self.n_points
         refuse_large(self.kernel, self.dtype, X, x)
         diagonal = self.kernel.diagonal(x)
-        for start in range(0, X.shape[0], _PREDICT_ROWS):
-            rows = slice(start, start + _PREDICT_ROWS)
-            piece = X[rows]
-            if diagonal is None:
-                own = np.empty((piece.shape[0], piece.shape[0]), self.dtype)
-                self.kernel.block(piece, piece, x[rows], x[rows], own)
-                k_xx = own.diagonal()
-            else:
-                k_xx = np.broadcast_to(diagonal, (X.shape[0],))[rows]
-            block = self.store.basis(n, piece, x[rows])
-            result[rows] = second_order.variances(machine, block, k_xx)
+        with self.threads(X.shape[0], _PREDICT_ROWS):
+            for start in range(0, X.shape[0], _PREDICT_ROWS):
+                rows = slice(start, start + _PREDICT_ROWS)
+                piece = X[rows]
+                if diagonal is None:
+                    own = np.empty((piece.shape[0], piece.shape[0]), self.dtype)
+                    self.kernel.block(piece, piece, x[rows], x[rows], own)
+                    k_xx = own.diagonal()
+                else:
+                    k_xx = np.broadcast_to(diagonal, (X.shape[0],))[rows]
+                block = self.store.basis(n, piece, x[rows])
+                result[rows] = second_order.variances(machine, block, k_xx)
         return result * self._target_unit() ** 2
 
     @property
@@ -709,8 +710,9 @@ class Machine(Learner):
         path, X = self.row_path(), scaled(self, X)
         scores = None if path is None else path.scores(self, X)
         if scores is None:
-            basis = self.store.basis(self.n_points, X, self.checked_row(X))
-            scores = scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
+            with self.threads(1, None):
+                basis = self.store.basis(self.n_points, X, self.checked_row(X))
+                scores = scoring.scores(self.state.expansion, self.state.intercept.b, basis)[0]
         return unscaled_scores(self, scores)
 
     def knows(self, readout: str) -> bool:
