@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 
 from kernelstream import losses
+from kernelstream.committee import AutoDetector, DetectorMember
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
 from kernelstream.estimators.files import from_bytes
 from kernelstream.kernels import Kernel
@@ -64,6 +65,10 @@ def check_part(part: Any, **companions: Any) -> None:
     check_parameters(part)
     if isinstance(part, Kernel):
         check_kernel(part)
+    if isinstance(part, DetectorMember):
+        X = np.random.default_rng(1).normal(size=(_N_ROWS, _N_FEATURES))
+        _check_life(_Trial(lambda: AutoDetector(members=[part], missing="error"), X, None))
+        return
     check_models(part, kind, dict.fromkeys(_ESTIMATORS, part), **companions)
 
 
@@ -165,6 +170,7 @@ def check_loss(entry: losses.LossEntry) -> None:
     Examples
     --------
     >>> from kernelstream import losses
+from kernelstream.committee import AutoDetector, DetectorMember
     >>> from kernelstream.testing import check_loss
     >>> check_loss(losses.find("regression", "huber", single_output=True))
     """
@@ -275,8 +281,7 @@ def check_models(
             refusals.append(f"{task}: {error}")
             continue
         n_checked += 1
-        for check in (_check_blocks, _check_files, _check_refusals):
-            check(trial)
+        _check_life(trial)
     assert n_checked > 0, (
         f"no estimator accepts {part!r} with {companions}; give check_part the parameters that it "
         "needs beside it. " + " | ".join(refusals)
@@ -302,6 +307,11 @@ def _trial(task: str, chosen: dict[str, Any], n_labels: int) -> _Trial:
     return _Trial(lambda: _ESTIMATORS[task](**params), X, y)
 
 
+def _check_life(trial: _Trial) -> None:
+    for check in (_check_blocks, _check_files, _check_refusals):
+        check(trial)
+
+
 def _check_blocks(trial: _Trial) -> None:
     whole = trial.learn(trial.make(), 0, _N_ROWS)
     for size in (1, 7, 40):
@@ -314,7 +324,7 @@ def _check_blocks(trial: _Trial) -> None:
 
 def _check_files(trial: _Trial) -> None:
     model = trial.learn(trial.make(), 0, 50)
-    function = getattr(model.kernel, "function", None)  # which files do not hold
+    function = getattr(getattr(model, "kernel", None), "function", None)  # which files do not hold
     twin = from_bytes(model.to_bytes(), kernel=function)
     assert twin.to_bytes() == model.to_bytes(), f"{model!r} changes when it is saved and loaded"
     assert twin.get_params() == model.get_params(), f"{model!r} loses parameters in a file"

@@ -26,6 +26,7 @@ _KINDS = {
     "update": (updates, "how does a gradient become coefficients?"),
     "budget": (budgets, "which points stay?"),
     "device": (stores, "where do points live?"),
+    "detector_member": (committee.novelty.members, "how new does a row look?"),
     "mixing": (committee, "how much does each member of a committee count?"),
 }
 

@@ -16,7 +16,7 @@ from kernelstream.committee.estimators import (
 from kernelstream.committee.machine import CommitteeMachine
 from kernelstream.committee.members import Member
 from kernelstream.committee.mixing import HighestMean, Mixing, NewtonStacking, RidgeStacking
-from kernelstream.committee.novelty_machine import NoveltyMachine
+from kernelstream.committee.novelty import DetectorMember, DetectorMemberRule, NoveltyMachine
 from kernelstream.committee.wrapped import Wrapped
 from kernelstream.committee.wrapped_machine import WrappedMachine
 
@@ -29,6 +29,8 @@ __all__ = [
     "CommitteeDetector",
     "CommitteeMachine",
     "CommitteeRegressor",
+    "DetectorMember",
+    "DetectorMemberRule",
     "HighestMean",
     "Member",
     "Mixing",

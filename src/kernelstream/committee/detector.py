@@ -7,20 +7,26 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils import check_random_state
 
-from kernelstream.committee.novelty import sizes_of
-from kernelstream.committee.novelty_machine import NoveltyMachine
-from kernelstream.estimators import Detecting
+from kernelstream.committee.members import different_names
+from kernelstream.committee.novelty.history import sizes_of
+from kernelstream.committee.novelty.machine import NoveltyMachine
+from kernelstream.committee.novelty.members import DetectorMember, chosen_detectors
+from kernelstream.committee.novelty.plan import Plan
+from kernelstream.committee.wrapped import Wrapped
+from kernelstream.estimators import Detecting, StreamEstimator
 from kernelstream.estimators.base import Rows
 from kernelstream.files.bytes import FileError
-from kernelstream.parts import integer_at_least, number
+from kernelstream.parts import integer_at_least, names, number
 
 __all__ = ["AutoDetector"]
+
+_MEMBERS = ["z-score", "local", "projections", "mahalanobis", "white-local"]
 
 
 class AutoDetector(Detecting):
     """Novelty detection with nothing to tune: is this row like what came before?
 
-    It takes raw features of any scale. Five members look at each row before it is learned: the
+    It takes raw features of any scale. Five `members` look at each row before it is learned: the
     z-score, Mahalanobis' distance, the density around the row compared with that around its
     neighbours (twice: as the features are scaled, and after they have been made uncorrelated), and
     random projections. Each is standardized by its own past, and the two that find the row most
@@ -34,6 +40,11 @@ class AutoDetector(Detecting):
     ----------
     nu : float in (0, 1), default=0.05
         The share of rows that are alarms.
+    members : list, default=None
+        What looks at the rows: names of detector members (``kernelstream parts`` lists them), such
+        members themselves, and detectors of scikit-learn or River that learn row by row, beside at
+        least one of this library. None: "z-score", "local", "projections", "mahalanobis" and
+        "white-local". The last two need rows of at most 64 features.
     budget : int, default=None
         How many rows the sample has that new rows are compared with, 32 or more. Time and memory
         grow with it. None: 256, and up to 512 where rows are short.
@@ -64,10 +75,11 @@ class AutoDetector(Detecting):
     """
 
     def __init__(
-        self, nu: float = 0.05, *, budget: int | None = None, random_state: Any = None,
-        missing: Any = "mean", on_bad_row: Any = "raise",
+        self, nu: float = 0.05, *, members: Any = None, budget: int | None = None,
+        random_state: Any = None, missing: Any = "mean", on_bad_row: Any = "raise",
     ):  # fmt: skip
         self.nu = nu
+        self.members = members
         self.budget = budget
         self.random_state = random_state
         self.missing = missing
@@ -84,8 +96,47 @@ class AutoDetector(Detecting):
         nu = number("nu", self.nu, above=0, below=1)
         random = check_random_state(0 if self.random_state is None else self.random_state)
         seed = int(random.randint(2**31 - 1))
-        is_sparse = sparse.issparse(rows.X)
-        return NoveltyMachine(rows.X.shape[1], nu, seed, is_sparse, self._n_points(), rows.X.dtype)
+        plan = self._plan(rows.X.shape[1], sparse.issparse(rows.X))
+        others = [other.new_machine(rows, whole_data) for other in self._members()[1]]
+        return NoveltyMachine(plan, nu, seed, rows.X.dtype, others)
+
+    def _members(self) -> tuple[list[Any] | None, list[Wrapped]]:
+        """The members of this library as they were given, and those of other libraries, wrapped."""
+        if self.members is None:
+            return None, []
+        if not isinstance(self.members, list | tuple):
+            raise TypeError(f"members={self.members!r} is not a list: give {_MEMBERS!r}, say.")
+        own, others = [], []
+        for member in self.members:
+            if isinstance(member, StreamEstimator):
+                raise TypeError(
+                    f"members has {member!r}: mix estimators of this library by "
+                    'Committee([...], "novelty"), which takes an AutoDetector, too.'
+                )
+            if isinstance(member, str | DetectorMember):
+                own.append(member)
+            else:
+                wrapped = member if isinstance(member, Wrapped) else Wrapped(member)
+                others.append(wrapped.for_task("novelty"))
+        if not own:
+            known = ", ".join(map(repr, names("detector_member")))
+            raise ValueError(
+                f"members={self.members!r} has no member of this library: give one of {known} as "
+                'well, or mix detectors by Committee([...], "novelty").'
+            )
+        return own, others
+
+    def _plan(self, n_features: int, is_sparse: bool) -> Plan:
+        """What the machine is made of, for rows of a length."""
+        own, others = self._members()
+        n_seen = sizes_of(n_features, is_sparse)["features"]  # by the members
+        members = chosen_detectors(own, _MEMBERS, n_seen)
+        called = different_names([(None, member.name()) for member in members])
+        return Plan(members, called, len(others), n_features, is_sparse, self._n_points())
+
+    def no_file(self) -> str | None:
+        """Why it cannot be written to a file, if so."""
+        return next((other.no_file() for other in self._members()[1]), None)
 
     def _n_points(self) -> int | None:
         """How many rows the reservoir may have; None: as is usual."""
@@ -104,15 +155,16 @@ class AutoDetector(Detecting):
     ) -> NoveltyMachine:  # fmt: skip
         """The machine of a file."""
         n_features = integer_at_least("n_features", header["n_features"], 1)
-        is_sparse = bool(header.get("sparse", False))
-        n_points = self._n_points()
-        sizes = sizes_of(n_features, is_sparse, n_points)
+        plan = self._plan(n_features, bool(header.get("sparse", False)))
+        sizes = plan.sizes()
         for name, axis in (("mean", "features"), ("entry_square", "sketched")):
             if sizes[axis] and arrays[name].shape != (sizes[axis],):
                 raise FileError(f"the file claims rows of {n_features!r} features.")
         if arrays["raw"].shape != (sizes["features"], sizes["points"]):
             raise FileError(f"the file claims a sample of {sizes['points']!r} rows.")
+        if plan.n_bytes() > sum(array.nbytes for array in arrays.values()):
+            raise FileError(f"the file lacks numbers of the members {plan.names!r}.")
         nu = number("nu", self.nu, above=0, below=1)
-        machine = NoveltyMachine(n_features, nu, 0, is_sparse, n_points, header["dtype"])
+        machine = NoveltyMachine(plan, nu, 0, header["dtype"])
         machine.fill(arrays)
         return machine

@@ -11,7 +11,7 @@ from kernelstream.estimators.single import KernelEstimator
 from kernelstream.presets import make
 from kernelstream.stores import Device
 
-__all__ = ["Member", "as_member", "chosen_members", "place"]
+__all__ = ["Member", "as_member", "chosen_members", "different_names", "place"]
 
 _TASKS = {"classification": "classifier", "regression": "regressor", "novelty": "novelty"}
 
@@ -42,7 +42,7 @@ def chosen_members(members: Any, task: str) -> list[Member]:
         )
     given = list(members.items() if isinstance(members, dict) else members)
     pairs = [member if isinstance(member, tuple) else (None, member) for member in given]
-    names = _different_names(pairs)
+    names = different_names(pairs)
     return [
         Member(name, as_member(model, task)) for name, (_, model) in zip(names, pairs, strict=True)
     ]
@@ -93,7 +93,7 @@ def _name_of(model: Any) -> str:
     return type(model.estimator if isinstance(model, Wrapped) else model).__name__
 
 
-def _different_names(pairs: list[tuple[str | None, Any]]) -> list[str]:
+def different_names(pairs: list[tuple[str | None, Any]]) -> list[str]:
     """The names that were given, and others for models that have none, numbered where it takes."""
     names = [name or _name_of(model) for name, model in pairs]
     own = [name for name, _ in pairs]

@@ -171,7 +171,7 @@ def allocate(declared: State, sizes: dict[str, int], zeros: NewMatrix = np.zeros
     return state
 
 
-def n_bytes(declared: State, sizes: dict[str, int]) -> int:
+def n_bytes(declared: Any, sizes: dict[str, int]) -> int:
     """How much memory `allocate` would claim."""
     return sum(8 * math.prod(_shape(field, sizes)) for _, field in fields(declared))
 

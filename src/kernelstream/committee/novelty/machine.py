@@ -1,4 +1,4 @@
-"""The members for novelty as something that learns: the same methods as one machine."""
+"""Detector members and their mix as a `Learner`: the same methods as one machine."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.committee.mixing.highest import threshold_rule
-from kernelstream.committee.novelty import declared, new_work, scan, sizes_of
+from kernelstream.committee.novelty.plan import Plan
+from kernelstream.committee.novelty.scan import scan
 from kernelstream.committee.sketch import sketch
 from kernelstream.compiled import as_argument, entry_point
 from kernelstream.learner.gate import Gate
@@ -14,9 +15,7 @@ from kernelstream.learner.learn import Trail
 from kernelstream.learner.protocol import Learner
 from kernelstream.learner.rows import refuse_extreme
 from kernelstream.learner.scaled import refuse_too_far
-from kernelstream.learner.state import arrays as state_arrays
-from kernelstream.learner.state import check_entries, new_arrays, snapshot
-from kernelstream.learner.state import fields as state_fields
+from kernelstream.learner.state import snapshot
 from kernelstream.learner.undo import Undo
 
 __all__ = ["NoveltyMachine", "Scanned"]
@@ -36,21 +35,22 @@ class Scanned(NamedTuple):
 
 
 class NoveltyMachine(Learner):
-    """Five members for novelty and their mix, in one scan over the rows.
+    """Detector members and their mix, in one scan over the rows.
+
+    Long sparse rows are replaced by a `sketch` of each.
 
     Parameters
     ----------
-    n_features : int
+    plan : Plan
+        The members, and the rows that they are for.
     nu : float
         The share of rows that are alarms.
     seed : int
-        For the reservoir, the random projections and the sums of sparse rows.
-    is_sparse : bool, default=False
-        Whether rows are sparse. If they are long, the members see a `sketch` of each.
-    n_points : int, default=None
-        How many rows the reservoir may have. None: 256, and up to 512 where rows are short.
+        For the reservoir, what members choose at random, and the sums of sparse rows.
     dtype : numpy.dtype, default=float64
-        In which rows are given. All that is computed is in float64.
+        The precision of the rows. Everything is computed in float64.
+    others : sequence of Learner, default=()
+        Detectors of other libraries.
 
     Examples
     --------
@@ -63,35 +63,38 @@ class NoveltyMachine(Learner):
 
     n_outputs = 1
     dtype = np.dtype(np.float64)
-    is_sparse = False
     learns_from_streams = True
 
     def __init__(
-        self, n_features: int, nu: float, seed: int, is_sparse: bool = False,
-        n_points: int | None = None, dtype: Any = np.float64,
+        self, plan: Plan, nu: float, seed: int, dtype: Any = np.float64,
+        others: Sequence[Learner] = (),
     ):  # fmt: skip
-        self.is_sparse, self.most_points, self.dtype = is_sparse, n_points, np.dtype(dtype)
-        self.rule = threshold_rule(nu, _RATE, _N_FIRST, _FIRST)
-        self.sizes = sizes_of(n_features, is_sparse, n_points)
-        self.declared = declared()
-        self.state = new_arrays(self.declared, self.sizes)
-        self.work = new_work(self.sizes)
+        self.plan, self.others, self.dtype = plan, list(others), np.dtype(dtype)
+        self.threshold_rule = threshold_rule(nu, _RATE, _N_FIRST, _FIRST)
+        self.state: Any = plan.new_state()
         self.gate = Gate()
         self._undo: Undo | None = Undo()
-        self._entry: Any = None
-        self.state.seed[0] = seed
-        self.state.members.threshold[0] = self.rule.start
+        self._prepare()
+        self.state.history.seed[0] = seed
+        self.state.mixed.threshold[0] = self.threshold_rule.start
         random = np.random.default_rng(seed)
-        for chosen in self.state.chosen:
-            chosen[:] = random.choice(self.sizes["features"], len(chosen), replace=False)
-        self.state.weight[:] = random.normal(size=self.state.weight.shape)
+        for member, own, _ in plan.each_member(self.state.own):
+            member.start(own, self.sizes["features"], random)
+
+    def _prepare(self) -> None:
+        """Make what follows from the plan."""
+        self.sizes = self.plan.sizes()
+        self._declared = self.plan.declared()
+        self._rules = self.plan.rule(), self.plan.searches()
+        self._scratch = self.plan.new_scratch()
+        self._entry: Any = None
 
     # --- what a person can read ------------------------------------------------------------------
 
     @property
     def n_seen(self) -> int:
         """How many rows were learned."""
-        return int(self.state.n_rows[0])
+        return int(self.state.history.n_rows[0])
 
     @property
     def n_features(self) -> int:
@@ -99,14 +102,19 @@ class NoveltyMachine(Learner):
         return self.sizes["given"]
 
     @property
+    def is_sparse(self) -> bool:
+        """Whether rows are sparse."""
+        return self.plan.is_sparse
+
+    @property
     def n_points(self) -> int:
         """How many rows the reservoir has."""
-        return int(self.state.n_points[0])
+        return int(self.state.history.n_points[0])
 
     @property
     def margin(self) -> float:
         """The score below which a row is an alarm."""
-        return float(self.state.members.threshold[0])
+        return float(self.state.mixed.threshold[0])
 
     # --- learning and scoring --------------------------------------------------------------------
 
@@ -116,11 +124,16 @@ class NoveltyMachine(Learner):
     ) -> list[Trail]:  # fmt: skip
         """Learn the rows of X in order; return what happened at each.
 
-        Rows are checked before any is learned: a `BadRow` changes nothing.
+        Rows are checked before any is learned. A `BadRow` changes nothing, unless a detector of
+        another library raises it: `begin` first, then `roll_back`.
         """
         refuse_too_far(X)
         refuse_extreme(y, weight)
-        scores, margin, _, n_points = self.scan(X, weight, learns=True)
+        others = np.empty((X.shape[0], len(self.others)))
+        for e, other in enumerate(self.others):
+            trails = other.learn(X, y, weight)
+            others[:, e] = np.concatenate([trail.scores[:, 0] for trail in trails])
+        scores, margin, _, n_points = self.scan(X, weight, others, learns=True)
         n = len(margin)
         nothing, nowhere = np.zeros(n), np.full(n, -1)
         loss = np.maximum(margin - scores[:, 0], 0.0)
@@ -130,34 +143,40 @@ class NoveltyMachine(Learner):
 
     def learn_row(self, X: Any, y: float) -> np.ndarray:
         """Learn a block of one row; its score before, of shape (1,)."""
-        refuse_too_far(X)
-        return self.scan(X, np.ones(1), learns=True).scores[0]
+        return self.learn(X, np.array([y]), np.ones(1))[0].scores[0]
 
     def learn_at_once(self, X: Any, y: float) -> bool:
         """Learn a block of one row: nothing can interrupt the scan, if nothing comes before it."""
-        if self.is_sparse:
+        if self.is_sparse or self.others:
             return False
-        self.learn_row(X, y)
+        refuse_too_far(X)
+        self.scan(X, np.ones(1), np.empty((1, 0)), learns=True)
         return True
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
         """The scores of every row, of shape (rows, 1): the larger, the more familiar."""
         refuse_too_far(X)
-        return self.scan(X, np.zeros(X.shape[0]), learns=False).scores
+        others = np.empty((X.shape[0], len(self.others)))
+        for e, other in enumerate(self.others):
+            others[:, e] = other.scores(X)[:, 0]
+        return self.scan(X, np.zeros(X.shape[0]), others, learns=False).scores
 
     def score_row(self, X: Any) -> np.ndarray:
         """The score of a block of one row, of shape (1,)."""
         return self.scores(X)[0]
 
-    def scan(self, X: Any, weight: np.ndarray, learns: bool) -> Scanned:
-        """Score rows in order, and learn each after it was scored, if asked to."""
+    def scan(self, X: Any, weight: np.ndarray, others: np.ndarray, learns: bool) -> Scanned:
+        """Score rows in order, and learn each after it was scored, if asked to.
+
+        `others` has the scores of detectors of other libraries, of shape (rows, detectors).
+        """
         X, n = self._seen(X, weight, learns), X.shape[0]
         said, scores, margin = np.empty((n, self.sizes["members"])), np.empty((n, 1)), np.empty(n)
         n_points = np.empty(n, np.int64)
         changes = (self._undo or Undo()).changes_for(self.sizes["points"])
         arguments = (
-            self.state, as_argument(X), as_argument(weight), learns, self.rule,
-            self.work, changes, said, scores, margin, n_points,
+            self.state, *self._rules, as_argument(X), others, as_argument(weight), learns,
+            self.threshold_rule, *self._scratch, changes, said, scores, margin, n_points,
         )  # fmt: skip
         if self._entry is None:
             self._entry = entry_point(scan, *arguments)
@@ -171,10 +190,10 @@ class NoveltyMachine(Learner):
         if not self.sizes["sketched"]:
             return X.toarray()
         out = np.empty((X.shape[0], self.sizes["features"]))
-        state = self.state
+        history = self.state.history
         sketch(
-            state.seed[0], state.entry_square, state.n_rows[0], X.indptr, X.indices, X.data, weight,
-            learns, out,
+            history.seed[0], history.entry_square, history.n_rows[0], X.indptr, X.indices, X.data,
+            weight, learns, out,
         )  # fmt: skip
         return out
 
@@ -183,13 +202,17 @@ class NoveltyMachine(Learner):
     def begin(self) -> None:
         """Be ready to undo whatever is learned from now on."""
         if self._undo is not None:
-            self._undo.begin(self.state, self.declared, self.sizes["points"])
+            self._undo.begin(self.state, self._declared, self.sizes["points"])
+        for other in self.others:
+            other.begin()
 
     def commit(self) -> None:
         """Keep what was learned since `begin`. A draft is a machine like any other from now on."""
         if self._undo is None:
             self._undo = Undo()
         self._undo.commit()
+        for other in self.others:
+            other.commit()
 
     def roll_back(self) -> bool:
         """Undo what was learned since `begin`; whether there was anything to undo."""
@@ -198,31 +221,37 @@ class NoveltyMachine(Learner):
         if not self._undo.is_open:
             return False
         self._undo.roll_back()
+        for other in self.others:
+            other.roll_back()
         return True
 
     def copy(self) -> "NoveltyMachine":
         """The same with arrays of its own."""
         copy = object.__new__(NoveltyMachine)
         copy.__dict__.update(self.__dict__)
-        copy.state, copy.work = snapshot(self.state), new_work(self.sizes)
-        copy.gate, copy._undo, copy._entry = Gate(), Undo(), None
+        copy.state, copy.others = snapshot(self.state), [other.copy() for other in self.others]
+        copy.gate, copy._undo = Gate(), Undo()
+        copy._prepare()
         return copy
 
     def as_draft(self) -> "NoveltyMachine":
         """This one, which nobody has seen yet: it is thrown away if it fails."""
         self._undo = None
+        for other in self.others:
+            other.as_draft()
         return self
 
     def __getstate__(self) -> dict[str, Any]:
         with self.gate:
             copy = dict(self.copy().__dict__)
-        del copy["gate"], copy["work"], copy["_undo"], copy["_entry"]
+        for name in ("gate", "sizes", "_undo", "_declared", "_rules", "_scratch", "_entry"):
+            del copy[name]
         return copy
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, gate=Gate(), _undo=Undo(), _entry=None)
+        self.__dict__.update(state, gate=Gate(), _undo=Undo())
         self.state = snapshot(self.state)  # what was loaded may be read-only
-        self.work = new_work(self.sizes)
+        self._prepare()
 
     # --- growing, and files ----------------------------------------------------------------------
 
@@ -233,20 +262,26 @@ class NoveltyMachine(Learner):
         """
         if n_features == self.n_features:
             return
-        sizes = sizes_of(n_features, self.is_sparse, self.most_points)
-        if not (self.sizes["sketched"] and sizes["sketched"]):
+        plan = self.plan._replace(n_features=n_features)
+        if not (self.sizes["sketched"] and plan.sizes()["sketched"]):
             raise ValueError(
                 f"AutoDetector has begun with rows of {self.n_features} features and cannot learn "
                 f"from {n_features}: let every row have all features from the first one on, or "
                 "use NoveltyDetector(scaling='running')."
             )
+        for other in self.others:
+            other.widen(n_features)
         square, n = np.zeros(n_features), min(n_features, self.n_features)
-        square[:n] = self.state.entry_square[:n]
-        self.sizes, self.state = sizes, self.state._replace(entry_square=square)
+        square[:n] = self.state.history.entry_square[:n]
+        history = self.state.history._replace(entry_square=square)
+        self.plan, self.state = plan, self.state._replace(history=history)
+        self._prepare()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All that it knows, as arrays by name."""
-        return dict(state_arrays(self.state))
+        for other in self.others:
+            other.to_arrays()  # an error that says why there are none
+        return {name: array for name, array in self.plan.named(self.state) if array.size}
 
     def fill(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over what `to_arrays` gave, checked.
@@ -256,16 +291,14 @@ class NoveltyMachine(Learner):
         ValueError
             If an array makes no sense. The machine is then of no use.
         """
-        walk = zip(state_arrays(self.state), state_fields(declared()), strict=True)
-        for (name, array), (_, field) in walk:
-            may_lack = field.later or not array.size
-            saved = arrays.get(name, array) if may_lack else arrays[name]
+        for name, array in self.plan.named(self.state):
+            saved = arrays[name] if array.size else array
             if saved.shape != array.shape or saved.dtype.kind != array.dtype.kind:
                 raise ValueError(f"{name} is of type {saved.dtype} and shape {saved.shape}")
             array[...] = saved
-        check_entries(self.state, self.declared, self.sizes)
-        state = self.state
-        if not 0 < state.n_points[0] <= state.n_rows[0] < state.renewal[0]:
+        self.plan.check(self.state)
+        history, mixed = self.state.history, self.state.mixed
+        if not 0 < history.n_points[0] <= history.n_rows[0] < history.renewal[0]:
             raise ValueError(f"there are {self.n_points} rows of {self.n_seen}")
-        if not (state.total[0] > 0.0 and state.members.count[0] <= state.total[0]):
-            raise ValueError(f"the rows have the weight {state.total[0]}")
+        if not (history.total[0] > 0.0 and mixed.count[0] <= history.total[0]):
+            raise ValueError(f"the rows have the weight {history.total[0]}")
