@@ -71,6 +71,24 @@ class DetectorMember(Part):
         be whitened by it.
     searches : {"scaled", "white"} or None
         The space in which the member needs the neighbours of a row.
+
+    Examples
+    --------
+    A member that looks at the first feature only:
+
+    >>> from typing import NamedTuple
+    >>> import kernelstream as ks
+    >>> from kernelstream.committee import DetectorMember, DetectorMemberRule
+    >>> from kernelstream.parts import rule
+    >>> @rule(defaults=DetectorMemberRule)
+    ... class FirstRule(NamedTuple):
+    ...     def newness(self, own, scratch, history, row):
+    ...         return abs(row.z[0])
+    >>> class First(DetectorMember):  # under part("detector_member", "first"), to have a name
+    ...     def to_rule(self):
+    ...         return FirstRule()
+    >>> ks.AutoDetector(members=[First(), "local"])
+    AutoDetector(members=[First(), 'local'])
     """
 
     most_features: int | None = None
@@ -79,8 +97,8 @@ class DetectorMember(Part):
 
     def name(self) -> str:
         """Return the first name under which the member is registered."""
-        entry = next(entry for entry in all_parts("detector_member") if entry.cls is type(self))
-        return entry.names[0] if entry.names else type(self).__name__
+        of_class = (e.names for e in all_parts("detector_member") if e.cls is type(self))
+        return next((names[0] for names in of_class if names), type(self).__name__)
 
     def axes(self, n_features: int) -> dict[str, int]:
         """Return the lengths of the axes that only this member's arrays have."""
