@@ -8,7 +8,7 @@ import kernelstream as ks
 from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbounded
 from kernelstream.budgets.merging import best_share
 from kernelstream.estimators.files import from_bytes
-from kernelstream.learner.loops import LOOPS
+from kernelstream.learner.loops.expansion import ExpansionLoop
 from kernelstream.step_sizes import SMD, Constant
 from tests.reference.learners import Reference
 
@@ -149,7 +149,7 @@ def test_files_undo_and_late_classes_with_every_budget(tmp_path, monkeypatch, ta
     model.save(tmp_path / "model.ks")
     twin = ks.load(tmp_path / "model.ks")
     before = model.to_bytes()
-    whole, tiles = LOOPS["expansion"], []
+    whole, tiles = ExpansionLoop.learn, []
 
     def second_tile_fails(*arguments):
         tiles.append(arguments)
@@ -158,7 +158,7 @@ def test_files_undo_and_late_classes_with_every_budget(tmp_path, monkeypatch, ta
         return whole(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setitem(LOOPS, "expansion", second_tile_fails)
+        patch.setattr(ExpansionLoop, "learn", second_tile_fails)
         with pytest.raises(KeyboardInterrupt):
             model.partial_fit(X[60:], y[60:] + 5)
     assert model.to_bytes() == before

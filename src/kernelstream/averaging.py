@@ -9,7 +9,6 @@ from sklearn.base import clone
 from kernelstream.estimators.base import Learned
 from kernelstream.estimators.choices import budget_of, parts_of
 from kernelstream.estimators.labels import Labels
-from kernelstream.learner.averaging import AVERAGED_LOOPS, average_machines, multiplies
 from kernelstream.learner.machine import Machine
 from kernelstream.parts import integer_at_least
 
@@ -76,12 +75,14 @@ def average(models: Sequence[Any], weights: Any = None, budget: int | None = Non
         )
     if weights is None:
         rows = np.array([model.machine_.n_seen for model in models], dtype=float)
-        weights = np.ones(len(models)) if multiplies(machine) else rows
+        weights = np.ones(len(models)) if machine.loop.multiplies_posteriors else rows
     else:
         weights = weights[known]
-    if not multiplies(machine):
+    if not machine.loop.multiplies_posteriors:
         weights = weights / weights.sum()
-    average_machines([model.machine_ for model in models], weights, outputs, machine)
+    machines = [model.machine_ for model in models]
+    machine.state.expansion.n_seen[0] = sum(one.n_seen for one in machines)
+    machine.loop.average(machines, weights, outputs, machine)
     result.take_over(Learned(machine, labels))
     return result
 
@@ -113,7 +114,7 @@ def _check_alike(model: Any, first: Any) -> None:
             f"the kernels {machine.kernel!r} and {first.machine_.kernel!r} are not the same, or "
             "their rows have different widths: set gamma to a number."
         )
-    if machine.parts.loop not in AVERAGED_LOOPS or model.readout() != "last":
+    if not machine.loop.is_averaged or model.readout() != "last":
         raise ValueError(f"{model!r} cannot be averaged: it is more than its last function.")
     if machine.parts.device is not None:
         raise ValueError(

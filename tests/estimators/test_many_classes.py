@@ -10,7 +10,7 @@ import kernelstream as ks
 from kernelstream.estimators.files import from_bytes
 from kernelstream.expansion.scoring import by_output
 from kernelstream.learner import machine
-from kernelstream.learner.loops import LOOPS
+from kernelstream.learner.loops.expansion import ExpansionLoop
 from kernelstream.learner.state import arrays
 
 from .. import format_1
@@ -30,7 +30,7 @@ class Counts:
 
     def __init__(self, monkeypatch):
         self.copies = self.numbers = self.tiles = 0
-        resize, learn = machine.resize, LOOPS["expansion"]
+        resize, learn = machine.resize, ExpansionLoop.learn
 
         def counted_resize(state, fields, sizes, zeros):
             self.copies += 1
@@ -43,7 +43,7 @@ class Counts:
             return learn(*arguments)
 
         monkeypatch.setattr(machine, "resize", counted_resize)
-        monkeypatch.setitem(LOOPS, "expansion", counted_learn)
+        monkeypatch.setattr(ExpansionLoop, "learn", counted_learn)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "log_loss"])

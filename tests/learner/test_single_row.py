@@ -11,6 +11,7 @@ import kernelstream as ks
 from kernelstream import steps
 from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbounded
 from kernelstream.kernels import RBF, Bias, Laplacian, Linear, Polynomial, RandomFourier
+from kernelstream.learner.loops.expansion import ExpansionLoop
 
 from ..conftest import interpret
 
@@ -22,7 +23,7 @@ def rows(n=120, d=4, n_classes=3, seed=0):
 
 
 def by_the_longer_way(monkeypatch):
-    monkeypatch.setattr("kernelstream.learner.machine.has_row_path", lambda machine: False)
+    monkeypatch.setattr(ExpansionLoop, "row_path", lambda loop, machine: None)
 
 
 KERNELS = [RBF(0.5), Polynomial(degree=3, gamma=0.2), Linear(), Bias() + 0.5 * Linear() + RBF(0.3)]

@@ -9,16 +9,18 @@ open.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import linalg, sparse
 
 from kernelstream.learner import second_order
-from kernelstream.learner.machine import Machine
 from kernelstream.learner.state import arrays, fields
 
-__all__ = ["AVERAGED_LOOPS", "average_machines", "closest_on_few", "multiplies"]
+if TYPE_CHECKING:
+    from kernelstream.learner.machine import Machine
+
+__all__ = ["closest_on_few", "mean_of_functions", "product_of_posteriors", "product_of_weights"]
 
 _BLOCK = 2048  # points whose kernel values with all points are made at a time
 _CANDIDATES = 4  # times as many points as may stay are looked at, those with the largest terms
@@ -27,38 +29,12 @@ _LEAST_TOLD = 1e-10  # what rows told of f, in units of the prior, that counts
 _MEANS = ["step_size", "margin", "intercept", "update", "drift"]
 
 
-def multiplies(machine: Machine) -> bool:
-    """Whether posteriors are multiplied, and weights are powers of what the rows told."""
-    return machine.parts.loop in ("second_order", "rls")
-
-
-def average_machines(
-    machines: Sequence[Machine], weights: np.ndarray, outputs: Sequence[np.ndarray],
-    machine: Machine,
-) -> None:  # fmt: skip
-    """Let a machine that has learned nothing become the average of others of its kind.
-
-    Parameters
-    ----------
-    machines : sequence of Machine
-        Each has learned something.
-    weights : ndarray of shape (n_machines,)
-        Shares of one; or powers, where posteriors are multiplied.
-    outputs : sequence of ndarray
-        Of each machine, which outputs of the average its outputs are.
-    machine : Machine
-        With the same parts; its budget may be another.
-    """
-    machine.state.expansion.n_seen[0] = sum(one.n_seen for one in machines)
-    _MAKERS[machine.parts.loop](machines, weights, outputs, machine)
-
-
 # --- first order ---------------------------------------------------------------------------------
 
 
-def _mean(
-    machines: Sequence[Machine], weights: np.ndarray, outputs: Sequence[np.ndarray],
-    machine: Machine,
+def mean_of_functions(
+    machines: Sequence["Machine"], weights: np.ndarray, outputs: Sequence[np.ndarray],
+    machine: "Machine",
 ) -> None:  # fmt: skip
     """f is the mean of the functions, and so are the numbers of the other parts."""
     for part in _MEANS:
@@ -86,8 +62,8 @@ def _mean(
 
 
 def _mean_of_state(
-    machines: Sequence[Machine], weights: np.ndarray, outputs: Sequence[np.ndarray],
-    machine: Machine, part: str,
+    machines: Sequence["Machine"], weights: np.ndarray, outputs: Sequence[np.ndarray],
+    machine: "Machine", part: str,
 ) -> None:  # fmt: skip
     """Numbers are weighted means, counts are sums; what belongs to single points begins anew."""
     records = [dict(arrays(getattr(one.state, part))) for one in machines]
@@ -107,7 +83,7 @@ def _mean_of_state(
         array[...] = total
 
 
-def _put_points(machine: Machine, rows: Any, coef: np.ndarray) -> None:
+def _put_points(machine: "Machine", rows: Any, coef: np.ndarray) -> None:
     """Let rows be the points of a machine that has none, with these coefficients."""
     n = rows.shape[0]
     machine.make_room(n)
@@ -122,7 +98,7 @@ def _put_points(machine: Machine, rows: Any, coef: np.ndarray) -> None:
     _settle(machine, coef, coef @ gram)
 
 
-def _settle(machine: Machine, coef: np.ndarray, values: np.ndarray) -> None:
+def _settle(machine: "Machine", coef: np.ndarray, values: np.ndarray) -> None:
     """The norms of f, whose trace begins anew."""
     expansion = machine.state.expansion
     expansion.size2[: coef.shape[1]] = np.einsum("ij,ij->j", coef, coef)
@@ -205,16 +181,16 @@ def _diagonal(kernel: Any, rows: Any) -> np.ndarray:
 # --- second order --------------------------------------------------------------------------------
 
 
-def _product(
-    machines: Sequence[Machine], weights: np.ndarray, outputs: Sequence[np.ndarray],
-    machine: Machine,
+def product_of_posteriors(
+    machines: Sequence["Machine"], weights: np.ndarray, outputs: Sequence[np.ndarray],
+    machine: "Machine",
 ) -> None:  # fmt: skip
     """The product of the posteriors on a joint dictionary, machine after machine."""
     size = machine.parts.budget.limit()
     n_slots = (size or 0) + sum(one.n_points for one in machines)
     if size is not None:
         n_slots = 2 * size + max(one.n_points for one in machines)
-    joint = Machine(
+    joint = type(machine)(
         machine.parts, machine.n_features, machine.n_outputs, machine.dtype, machine.is_sparse,
         n_slots=max(n_slots, machine.n_slots),
     )  # fmt: skip
@@ -240,7 +216,7 @@ def _product(
     machine.fill({**joint.to_arrays(), **own})
 
 
-def _multiply(joint: Machine, one: Machine, power: float, outputs: np.ndarray) -> None:
+def _multiply(joint: "Machine", one: "Machine", power: float, outputs: np.ndarray) -> None:
     """Let a machine know what the rows of another told, to some power.
 
     With the prior K / c = R R^T at the points of the other, R^-1 f has the prior I and the
@@ -272,7 +248,7 @@ def _multiply(joint: Machine, one: Machine, power: float, outputs: np.ndarray) -
     dual.counted[0] += power * own.counted[0]
 
 
-def _extend(joint: Machine, one: Machine) -> np.ndarray:
+def _extend(joint: "Machine", one: "Machine") -> np.ndarray:
     """Take the points of another machine into the dictionary that it does not stand for yet.
 
     Answers the coordinates of all points of the other over the dictionary.
@@ -317,9 +293,9 @@ def _independent(left: np.ndarray, gram: np.ndarray, rule: Any) -> np.ndarray:
     return np.sort(np.array(chosen, dtype=np.int64))
 
 
-def _least_squares(
-    machines: Sequence[Machine], weights: np.ndarray, outputs: Sequence[np.ndarray],
-    machine: Machine,
+def product_of_weights(
+    machines: Sequence["Machine"], weights: np.ndarray, outputs: Sequence[np.ndarray],
+    machine: "Machine",
 ) -> None:  # fmt: skip
     """The product of the posteriors of weights, whose prior is I / c."""
     c, state = machine.model.regularization, machine.state
@@ -337,9 +313,3 @@ def _least_squares(
     state.intercept.b[:] = found[:, 0]
     state.expansion.coef[:, 0, :] = found[:, 1:]
     _settle(machine, found[:, 1:], found[:, 1:])
-
-
-_MAKERS: dict[str, Any] = {
-    "expansion": _mean, "vector": _mean, "second_order": _product, "rls": _least_squares,
-}  # fmt: skip
-AVERAGED_LOOPS = frozenset(_MAKERS)

@@ -18,7 +18,7 @@ from kernelstream.learner import second_order
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.kernel_rows import largest_norm2, norm2_of
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
-from kernelstream.learner.loops import FINISHERS, LOOPS, SOLVERS, TILE_ROWS
+from kernelstream.learner.loops import Loop, loop_named
 from kernelstream.learner.plan import (
     Model,
     Parts,
@@ -51,7 +51,6 @@ from kernelstream.learner.scaled import (
     targets_in_order,
     unscaled_scores,
 )
-from kernelstream.learner.single_row import has_row_path, new_row_path
 from kernelstream.learner.state import (
     State,
     allocate,
@@ -164,6 +163,11 @@ class Machine(Learner):
         self._undo: Undo | None = Undo()  # None: a copy that is thrown away if it fails
 
     # --- sizes -----------------------------------------------------------------------------------
+
+    @property
+    def loop(self) -> Loop:
+        """The way of learning."""
+        return loop_named(self.parts.loop)
 
     @property
     def kernel(self) -> Kernel:
@@ -325,7 +329,7 @@ class Machine(Learner):
         """
         X, y, weight = self._as_rows(X), as_argument(y), as_argument(weight)
         ends, start, trails = [*new_outputs, X.shape[0]], 0, []
-        loop, tile_rows = LOOPS[self.parts.loop], tile_rows if readout == "last" else 1
+        tile_rows = tile_rows if readout == "last" else 1
         with self.threads(X.shape[0], tile_rows, n_new=X.shape[0]):
             for piece, end in enumerate(ends):
                 if piece > 0:
@@ -343,7 +347,7 @@ class Machine(Learner):
                         rows = _piece(alike.rows, start - first, stop - first)
                         said = None if readout == "last" else self._said(rows, readout)
                         try:
-                            done = loop(self, *rows, own)
+                            done = self.loop.learn(self, rows.X, rows.x, rows.y, rows.weight, own)
                             if done < stop - start:
                                 raise BadRow(done, TOO_LARGE_A_STEP)
                         except BadRow as bad:  # which counted from the beginning of the tile
@@ -425,7 +429,7 @@ class Machine(Learner):
         x = self.checked_row(X)
         self.make_room(1)
         n_before = self.n_seen
-        if not LOOPS[self.parts.loop](self, X, x, target, weight, trail):
+        if not self.loop.learn(self, X, x, target, weight, trail):
             raise BadRow(0, TOO_LARGE_A_STEP)
         renew_after(self, n_before)
         if units is not None:
@@ -440,8 +444,7 @@ class Machine(Learner):
         if path is None:
             return None
         if path is self or not path.serves(self):
-            path = new_row_path(self) if has_row_path(self) else None
-            self.scratch["row path"] = path
+            path = self.scratch["row path"] = self.loop.row_path(self)
         return path
 
     def fit(self, X: Any, y: np.ndarray, weight: np.ndarray, orders: Any) -> tuple[int, float]:
@@ -458,12 +461,12 @@ class Machine(Learner):
         if targets_in_order(self, y, weight)[1] is not None:
             y = scaled_targets(self, y)
         refuse_large(self.kernel, self.dtype, X, self.kernel.row_cache(X))
-        solver = SOLVERS[self.parts.update.solver(self.parts.budget)]
-        return solver(self, X, y, weight, orders)
+        solver = loop_named(self.parts.update.solver(self.parts.budget))
+        return solver.fit(self, X, y, weight, orders)
 
     def finish(self) -> float:
         """Finish what a stream has left open; the violation that is left."""
-        return FINISHERS[self.parts.loop](self)
+        return self.loop.finish(self)
 
     def _as_rows(self, X: Any) -> Any:
         return self.store.taken(X)
@@ -473,8 +476,7 @@ class Machine(Learner):
         if until_due is not None:
             return until_due
         # With many outputs the scores of a tile should still fit into the processor's cache.
-        rows = TILE_ROWS.get(self.parts.loop) or self.store.tile_rows(self.n_points)
-        return max(32, min(rows, _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
+        return max(32, min(self.loop.tile_rows(self), _SCORES_OF_A_TILE // max(self.n_outputs, 1)))
 
     def threads(self, n_rows: int, most: int | None, n_new: int = 0) -> Any:
         """A context with as many threads of BLAS as products of so many rows, or `most`, are worth.

@@ -70,6 +70,11 @@ class Parts:
         return "vector" if self.step_size.per_weight else self.update.loop
 
     @property
+    def features(self) -> str:
+        """What the expansion spans: "points", or the kind of the kernel's explicit features."""
+        return str(self.kernel.feature_store) if self.budget.is_folded else "points"
+
+    @property
     def renews(self) -> bool:
         """Whether a scaling is renewed at some rows."""
         return bool(self.scaling.renews or self.target_scaling.renews)

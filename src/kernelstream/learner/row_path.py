@@ -4,7 +4,7 @@ All that compiled code is given but the row itself stays the same from row to ro
 made ready once (`kernelstream.steps`). Where rows or targets are scaled, a call for each comes
 first; the statistics are put back if the row is not learned then.
 
-There is a path for each loop (`kernelstream.learner.single_row`). A committee puts the calls of its
+There is a path for each loop (`Loop.row_path`). A committee puts the calls of its
 members together.
 """
 

@@ -381,7 +381,7 @@ class Dual(Update):
             )
 
     def solver(self, budget: Any) -> str | None:
-        return "svrseq" if budget.keeps_all else None
+        return "sequential" if budget.keeps_all else None
 
     def in_streams(self, budget: Any) -> bool:
         return not budget.keeps_all

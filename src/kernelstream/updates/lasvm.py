@@ -104,7 +104,7 @@ class LASVM(Update):
             raise ValueError(f"update={self!r} solves for an intercept: use fit_intercept=True.")
 
     def solver(self, budget: Any) -> str:
-        return "lasvm"
+        return "active"
 
     def touches_all(self) -> bool:
         return True
