@@ -13,7 +13,7 @@ from kernelstream.estimators import Classifying, Detecting, Regressing, StreamEs
 from kernelstream.estimators.base import Rows
 from kernelstream.files.bytes import FileError
 from kernelstream.files.parts import from_json, to_json
-from kernelstream.learner.protocol import Learner
+from kernelstream.learner.learner import Learner
 from kernelstream.parts import integer_at_least, number, one_of
 from kernelstream.stores import as_device
 from kernelstream.threads import n_cores

@@ -9,7 +9,7 @@ from kernelstream.committee.mixing import Mixing
 from kernelstream.committee.together import Together, joined_paths
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail
-from kernelstream.learner.protocol import Learner
+from kernelstream.learner.learner import Learner
 from kernelstream.learner.rows import BadRow, extreme_target
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import snapshot
@@ -70,7 +70,6 @@ class CommitteeMachine(Learner):
         self._single: list[tuple[np.ndarray, float]] | None = None  # rows since then, one by one
         self._together: Together | None = None
         self._rows_left = 0  # that can be learned together before that has to be asked again
-        self._is_draft = False
 
     # --- what a person can read ------------------------------------------------------------------
 
@@ -273,6 +272,11 @@ class CommitteeMachine(Learner):
 
     # --- all or nothing --------------------------------------------------------------------------
 
+    @property
+    def inner(self) -> Sequence[Learner]:
+        """Return the members."""
+        return self.members
+
     def begin(self) -> None:
         """Be ready to undo whatever is learned from now on."""
         self._rows_left = 0
@@ -280,54 +284,29 @@ class CommitteeMachine(Learner):
             self._single = self._saved = None
             for member in self.members:
                 member.commit()
-        if not self._is_draft:
-            self._saved = snapshot(self.mixing_state)
-        for member in self.members:
-            member.begin()
+        super().begin()
 
-    def commit(self) -> None:
-        """Keep what was learned since `begin`."""
-        self._is_draft, self._saved = False, None
-        for member in self.members:
-            member.commit()
+    def _remember(self) -> None:
+        self._saved = snapshot(self.mixing_state)
 
-    def roll_back(self) -> bool:
-        """Undo what was learned since `begin`; whether there was anything to undo."""
-        if self._is_draft:
-            return True  # nobody will look at it
-        if self._saved is None or self._single is not None:
-            return False
-        for member in self.members:
-            member.roll_back()
+    def _forget(self) -> None:
+        self._saved = None
+
+    @property
+    def _is_open(self) -> bool:
+        return self._saved is not None and self._single is None
+
+    def _go_back(self) -> None:
         self.mixing_state, self._saved = self._saved, None
-        return True
 
-    def copy(self) -> "CommitteeMachine":
-        """The same with arrays of its own."""
-        copy = object.__new__(CommitteeMachine)
-        copy.__dict__.update(self.__dict__)
-        copy.members = [member.copy() for member in self.members]
-        copy.mixing_state, copy.gate, copy._saved = snapshot(self.mixing_state), Gate(), None
-        copy._single = copy._together = None
-        copy._rows_left = 0
-        return copy
+    def _own_arrays(self) -> None:
+        self.members = [member.copy() for member in self.members]
+        self._saved = self._single = self._together = None
+        self._rows_left = 0
+        self._make_usable()
 
-    def as_draft(self) -> "CommitteeMachine":
-        """This one, which nobody has seen yet: it is thrown away if it fails."""
-        self._is_draft = True
-        for member in self.members:
-            member.as_draft()
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self.gate:
-            copy = dict(self.copy().__dict__)
-        del copy["gate"]
-        return copy
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, gate=Gate())
-        self.mixing_state = snapshot(self.mixing_state)  # what was loaded may be read-only
+    def _make_usable(self) -> None:
+        self.mixing_state = snapshot(self.mixing_state)
 
     # --- growing, and files ----------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ import numpy as np
 from kernelstream.committee.libraries import Library, MemberError
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail, new_trail
-from kernelstream.learner.protocol import Learner
+from kernelstream.learner.learner import Learner
 from kernelstream.learner.rows import BadRow, refuse_extreme
 from kernelstream.learner.scaled import (
     in_units,
@@ -103,7 +103,6 @@ class WrappedMachine(Learner):
         self.gate = Gate()
         self._learned = Learned(library.new(), n_outputs, self._new_statistics())
         self._saved: Learned | None = None  # as it was when a block began
-        self._is_draft = False
         self._warned: set[str] = set()
 
     def _new_statistics(self) -> Scalings:
@@ -323,45 +322,25 @@ class WrappedMachine(Learner):
         """Call compiled code."""
         return function(*arguments)
 
-    def begin(self) -> None:
-        """Be ready to undo whatever is learned from now on."""
-        if not self._is_draft:
-            self._saved = copy.deepcopy(self._learned)
+    def _remember(self) -> None:
+        self._saved = copy.deepcopy(self._learned)
 
-    def commit(self) -> None:
-        """Keep what was learned since `begin`."""
-        self._saved, self._is_draft = None, False
+    def _forget(self) -> None:
+        self._saved = None
 
-    def roll_back(self) -> bool:
-        """Undo what was learned since `begin`; whether there was anything to undo."""
-        if self._is_draft:
-            return True  # nobody will look at it
-        if self._saved is None:
-            return False
-        self._learned, self._saved = self._saved, None
-        return True
+    @property
+    def _is_open(self) -> bool:
+        return self._saved is not None
 
-    def copy(self) -> "WrappedMachine":
-        """The same with an estimator of its own."""
-        twin = object.__new__(WrappedMachine)
-        twin.__dict__.update(self.__dict__, gate=Gate(), _saved=None, _is_draft=False)
-        twin._learned = copy.deepcopy(self._learned)
-        return twin
+    def _go_back(self) -> None:
+        if self._saved is not None:
+            self._learned, self._saved = self._saved, None
 
-    def as_draft(self) -> "WrappedMachine":
-        """This one, which nobody has seen yet: it is thrown away if it fails."""
-        self._is_draft = True
-        return self
+    def _own_arrays(self) -> None:
+        self._learned, self._saved = copy.deepcopy(self._learned), None
 
-    def __getstate__(self) -> dict[str, Any]:
-        with self.gate:
-            state = dict(self.copy().__dict__)
-        del state["gate"]
-        return state
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, gate=Gate())
-        self._learned = copy.deepcopy(self._learned)  # what was loaded may be read-only
+    def _make_usable(self) -> None:
+        self._own_arrays()
 
     # --- growing, and files ----------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from kernelstream.estimators.intake import Encoded, Intake, Learned, Rows
 from kernelstream.estimators.labels import Labels
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
-from kernelstream.learner.protocol import Learner
+from kernelstream.learner.learner import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
 from kernelstream.threads import between_steps

@@ -14,7 +14,7 @@ from kernelstream.estimators.columns import Column, Columns, Table, as_table
 from kernelstream.estimators.labels import Labels
 from kernelstream.estimators.missing import FILL_IN, Means, new_means
 from kernelstream.estimators.rows import checked_weights, require_weight
-from kernelstream.learner.protocol import Learner
+from kernelstream.learner.learner import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.stores import as_sparse_rows, rows_on
 from kernelstream.threads import sum_of_squares

@@ -7,7 +7,7 @@ nothing of scikit-learn, and nothing of the names of labels.
 import warnings
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from kernelstream.learner import second_order
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.kernel_rows import largest_norm2, norm2_of
 from kernelstream.learner.learn import Trail, Work, new_trail, new_work
+from kernelstream.learner.learner import Learner
 from kernelstream.learner.loops import Loop, loop_named
 from kernelstream.learner.plan import (
     Model,
@@ -32,7 +33,6 @@ from kernelstream.learner.plan import (
     sizes_of,
     slots_of,
 )
-from kernelstream.learner.protocol import Learner
 from kernelstream.learner.renewal import metric_of, renew_after, rows_until_renewal
 from kernelstream.learner.row_path import RowPath
 from kernelstream.learner.rows import (
@@ -65,7 +65,7 @@ from kernelstream.learner.state import (
 )
 from kernelstream.learner.state import arrays as state_arrays
 from kernelstream.learner.state import fields as state_fields
-from kernelstream.learner.undo import Undo, new_changes
+from kernelstream.learner.undo import Undo
 from kernelstream.parts import Field
 from kernelstream.scalings import UNSCALED
 from kernelstream.stores import STAGED_ROWS, Store, Values, store_class
@@ -160,7 +160,7 @@ class Machine(Learner):
         self.gate = Gate()
         self.scratch: dict[str, Any] = {}  # working memory of the loops, never saved
         self._room: State | None = None  # the memory that `state` begins
-        self._undo: Undo | None = Undo()  # None: a copy that is thrown away if it fails
+        self._undo = Undo()
 
     # --- sizes -----------------------------------------------------------------------------------
 
@@ -438,7 +438,7 @@ class Machine(Learner):
 
     def row_path(self) -> RowPath | None:
         """The short way for single rows, where there is one; a draft would make it for one row."""
-        if self._undo is None:
+        if self._is_draft:
             return None
         path = self.scratch.get("row path", self)
         if path is None:
@@ -547,11 +547,6 @@ class Machine(Learner):
 
     def changes(self) -> AllChanges:
         """Where the loops mark what they write."""
-        if self._undo is None:
-            changes = self.scratch.get("changes")
-            if changes is None or len(changes.slots) != self.n_slots:
-                changes = self.scratch["changes"] = new_changes(self.n_slots)
-            return changes
         return self._undo.changes_for(self.n_slots)
 
     def call(self, name: str, function: Any, *arguments: Any) -> Any:
@@ -562,65 +557,48 @@ class Machine(Learner):
 
     # --- all or nothing --------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Be ready to undo whatever is learned from now on."""
-        if self._undo is not None:
-            self._undo.begin(self.state, self.declared, self.n_slots, self._waiting()[0])
-            self.store.begin()
+    def _remember(self) -> None:
+        self._undo.begin(self.state, self.declared, self.n_slots, self._waiting()[0])
+        self.store.begin()
 
-    def commit(self) -> None:
-        """Keep what was learned since `begin`. A draft is a machine like any other from now on."""
-        if self._undo is None:
-            self._undo = Undo()
+    def _forget(self) -> None:
         self._undo.commit()
         self.store.end()
 
-    def roll_back(self) -> bool:
-        """Undo what was learned since `begin`; whether there was anything to undo."""
-        if self._undo is None:
-            return True  # this is a copy, which nobody will look at
-        if not self._undo.is_open:
-            return False
+    @property
+    def _is_open(self) -> bool:
+        return self._undo.is_open
+
+    def _go_back(self) -> None:
         self.store.undo()
         declared = self.declared
         self.state, self.store.n_slots = self._undo.roll_back()
         self.store.end()
         if self.declared is not declared:
             self.scratch.pop("learn", None)  # which was compiled for the other kind of expansion
-        return True
 
     @property
     def undoes(self) -> bool:
-        """Whether what is learned now will be undone if it fails, or is a draft."""
-        return self._undo is None or self._undo.is_open
+        """Return whether what is learned now will be undone if it fails, or is a draft."""
+        return self._is_draft or self._undo.is_open
 
-    def copy(self) -> "Machine":
-        """The same machine with arrays of its own; they share the working memory of learning."""
-        copy = object.__new__(Machine)
-        copy.__dict__.update(self.__dict__)
-        copy.state = copied(self.state)
-        copy.store = self.store.copy(self.n_points)
-        copy.gate, copy._room, copy._undo = Gate(), None, Undo()
-        copy.scratch = dict(self.scratch)
+    def copy(self) -> Self:
+        """Return the same machine with arrays of its own; they share working memory."""
+        twin = super().copy()
         # kernel values of points that the copy may exchange: there is one who keeps them
         self.scratch.pop("lines", None)
-        return copy
+        return twin
 
-    def as_draft(self) -> "Machine":
-        """This machine, which nobody has seen yet: it is thrown away if it fails."""
-        self._undo = None
-        return self
+    def _own_arrays(self) -> None:
+        self.state, self.store = copied(self.state), self.store.copy(self.n_points)
+        self.scratch = dict(self.scratch)
+        self._room, self._undo = None, Undo()
 
-    def __getstate__(self) -> dict[str, Any]:
-        with self.gate:
-            copy = {**self.copy().__dict__, "scratch": {}}
-        del copy["gate"], copy["_undo"]
-        return copy
+    _not_pickled = ("scratch", "_undo")
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, gate=Gate(), _undo=Undo())
-        # what was loaded may be read-only, as joblib's memory maps are
+    def _make_usable(self) -> None:
         self.state, self.store = snapshot(self.state), self.store.copy(self.n_points)
+        self.scratch, self._undo = {}, Undo()
 
     # --- scoring ---------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from kernelstream.committee.sketch import sketch
 from kernelstream.compiled import as_argument, entry_point
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail
-from kernelstream.learner.protocol import Learner
+from kernelstream.learner.learner import Learner
 from kernelstream.learner.rows import refuse_extreme
 from kernelstream.learner.scaled import refuse_too_far
 from kernelstream.learner.state import snapshot
@@ -73,7 +73,7 @@ class NoveltyMachine(Learner):
         self.threshold_rule = threshold_rule(nu, _RATE, _N_FIRST, _FIRST)
         self.state: Any = plan.new_state()
         self.gate = Gate()
-        self._undo: Undo | None = Undo()
+        self._undo = Undo()
         self._prepare()
         self.state.history.seed[0] = seed
         self.state.mixed.threshold[0] = self.threshold_rule.start
@@ -173,7 +173,7 @@ class NoveltyMachine(Learner):
         X, n = self._seen(X, weight, learns), X.shape[0]
         said, scores, margin = np.empty((n, self.sizes["members"])), np.empty((n, 1)), np.empty(n)
         n_points = np.empty(n, np.int64)
-        changes = (self._undo or Undo()).changes_for(self.sizes["points"])
+        changes = self._undo.changes_for(self.sizes["points"])
         arguments = (
             self.state, *self._rules, as_argument(X), others, as_argument(weight), learns,
             self.threshold_rule, *self._scratch, changes, said, scores, margin, n_points,
@@ -199,58 +199,32 @@ class NoveltyMachine(Learner):
 
     # --- all or nothing --------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Be ready to undo whatever is learned from now on."""
-        if self._undo is not None:
-            self._undo.begin(self.state, self._declared, self.sizes["points"])
-        for other in self.others:
-            other.begin()
+    @property
+    def inner(self) -> Sequence[Learner]:
+        """Return the detectors of other libraries."""
+        return self.others
 
-    def commit(self) -> None:
-        """Keep what was learned since `begin`. A draft is a machine like any other from now on."""
-        if self._undo is None:
-            self._undo = Undo()
+    def _remember(self) -> None:
+        self._undo.begin(self.state, self._declared, self.sizes["points"])
+
+    def _forget(self) -> None:
         self._undo.commit()
-        for other in self.others:
-            other.commit()
 
-    def roll_back(self) -> bool:
-        """Undo what was learned since `begin`; whether there was anything to undo."""
-        if self._undo is None:
-            return True  # this is a draft, which nobody will look at
-        if not self._undo.is_open:
-            return False
+    @property
+    def _is_open(self) -> bool:
+        return self._undo.is_open
+
+    def _go_back(self) -> None:
         self._undo.roll_back()
-        for other in self.others:
-            other.roll_back()
-        return True
 
-    def copy(self) -> "NoveltyMachine":
-        """The same with arrays of its own."""
-        copy = object.__new__(NoveltyMachine)
-        copy.__dict__.update(self.__dict__)
-        copy.state, copy.others = snapshot(self.state), [other.copy() for other in self.others]
-        copy.gate, copy._undo = Gate(), Undo()
-        copy._prepare()
-        return copy
+    def _own_arrays(self) -> None:
+        self.others = [other.copy() for other in self.others]
+        self._make_usable()
 
-    def as_draft(self) -> "NoveltyMachine":
-        """This one, which nobody has seen yet: it is thrown away if it fails."""
-        self._undo = None
-        for other in self.others:
-            other.as_draft()
-        return self
+    _not_pickled = ("sizes", "_undo", "_declared", "_rules", "_scratch", "_entry")
 
-    def __getstate__(self) -> dict[str, Any]:
-        with self.gate:
-            copy = dict(self.copy().__dict__)
-        for name in ("gate", "sizes", "_undo", "_declared", "_rules", "_scratch", "_entry"):
-            del copy[name]
-        return copy
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, gate=Gate(), _undo=Undo())
-        self.state = snapshot(self.state)  # what was loaded may be read-only
+    def _make_usable(self) -> None:
+        self.state, self._undo = snapshot(self.state), Undo()
         self._prepare()
 
     # --- growing, and files ----------------------------------------------------------------------
