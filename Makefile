@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The supported versions of Python that are here and start, the lowest first.
 PYTHONS = $(foreach v,3.11 3.12 3.13 3.14,$(shell python$(v) --version >/dev/null 2>&1 && echo python$(v)))
 
-.PHONY: demo test lowest spark nightly check format bench docs dist clean
+.PHONY: demo test lowest spark nightly golden check format bench docs dist clean
 
 # The environment is made again when a pyproject.toml changes. Both distributions are installed.
 $(VENV)/.ready: pyproject.toml lab/pyproject.toml
@@ -45,6 +45,9 @@ nightly: $(VENV)/.ready  ## proofs that take long: many kills, changed files, lo
 # Pages are in British English with -ize. What stands in code or in a link is left alone.
 HOUSE_SPELLING = --dictionary docs/spelling.txt --ignore-multiline-regex '```.*?```' \
 	--ignore-regex '`[^`]*`|\]\([^)]*\)' $(wildcard *.md lab/*.md docs/*.md docs/*/*.md .github/*/*.md)
+
+golden: $(VENV)/.ready  ## the files of tests/data, as this version writes them
+	$(BIN)/python -m tests.golden
 
 check: $(VENV)/.ready  ## format, lint, types, import rules, spelling
 	$(BIN)/ruff format --check .

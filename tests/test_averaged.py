@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 import kernelstream as ks
 from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut
-from kernelstream.estimators.files import from_bytes
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.state import arrays
 from tests.reference.learners import Reference
 
-from . import format_1
 from .contracts.combinations import Combination, problem
 from .contracts.test_tiles import FEW, combinations, many_labels
 from .structures import TREE
@@ -245,23 +243,6 @@ def test_averages_pay_where_steps_stay_large():
 def test_without_it_no_array_is_larger():
     learner = Machine(Combination(("regression", "huber", "one")).parts(), 3, 1, np.dtype(float))
     assert not [name for name, _ in arrays(learner.state) if "average" in name]
-
-
-@pytest.mark.usefixtures("without_compiler")
-def test_files_from_before_the_sum_was_kept(monkeypatch):
-    """The first files of averaged perceptrons had the time of each point's birth instead."""
-    y = (SIGNAL > 0).astype(int)
-    model = ks.make("averaged-perceptron", "classifier", gamma=0.5).partial_fit(X, y)
-    dated = ks.make("voted-perceptron", "classifier", gamma=0.5).partial_fit(X, y)
-    header, arrays = format_1.arrays_and_header(model)
-    later = ("past", "p_sum", "b_sum", "margin_sum")
-    kept = {name: a for name, a in arrays.items() if name.split(".")[-1] not in later}
-    kept["expansion.born"] = dated.machine_.state.expansion.births.born[: dated.n_support_]
-    old = from_bytes(format_1.written(header, kept, monkeypatch))
-    np.testing.assert_allclose(old.decision_function(TEST), model.decision_function(TEST))
-    for one in (old, model):
-        one.partial_fit(X[:50], 1 - y[:50])
-    np.testing.assert_allclose(old.decision_function(TEST), model.decision_function(TEST))
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,8 @@ MODELS = {
 }
 JUNK = [
     None, True, -1, 0, 1, 2**31, 2**63, 10**400, 1e308, -0.5, "", "x", "<f8", [], [1, 2], {},
-    {"part": "RBF", "params": {"gamma": -1}}, {"tuple": [{"tuple": []}]}, {"array": "numbers"},
+    {"part": "RBF", "version": 1, "params": {"gamma": -1}}, {"tuple": [{"tuple": []}]},
+    {"array": "numbers"},
 ]  # fmt: skip
 NUMBERS = [np.nan, np.inf, -np.inf, -1.0, 0.0, 1e308, 5e-324]
 
@@ -169,7 +170,10 @@ LARGE = {
     "slots": ("sparse", {"n_slots": 10**9}, {}),
     "features of many slots": ("unlimited", {"n_features": 10_000, "n_slots": 3000}, {}),
     "budget": ("regressor", {"n_slots": 10**7}, {"budget": 10**7}),
-    "gram": ("regressor", {}, {"budget": {"part": "LeastLoss", "params": {"size": 10**5}}}),
+    "gram": (
+        "projecting", {},
+        {"budget": {"part": "LeastLoss", "version": 1, "params": {"size": 10**5}}},
+    ),
     "outputs": ("softmax", of_labels(200_000), {}),
     "long names": (
         "softmax",
@@ -180,13 +184,13 @@ LARGE = {
     "label matrix": (
         "softmax",
         of_labels(20_000),
-        {"label_structure": {"part": "LabelMatrix", "params": {
+        {"label_structure": {"part": "LabelMatrix", "version": 1, "params": {
             "labels": {"list": list(range(20_000))}, "kernel": None, "distance": None}}},
     ),
     "label graph": (
         "softmax",
         of_labels(20_000),
-        {"label_structure": {"part": "LabelGraph", "params": {
+        {"label_structure": {"part": "LabelGraph", "version": 1, "params": {
             "labels": {"tuple": list(range(20_000))}, "kernel": "identity", "time": 1.0,
             "edges": {"tuple": [{"tuple": [i, i + 1, 1.0]} for i in range(20_000 - 1)]}}}},
     ),
@@ -196,6 +200,7 @@ LARGE = {
 }  # fmt: skip
 BUILT = {
     "regressor": lambda: ks.KernelRegressor(budget=1).partial_fit(X, Y),
+    "projecting": lambda: ks.KernelRegressor(budget=ks.budgets.LeastLoss(1)).partial_fit(X, Y),
     "unlimited": lambda: ks.KernelRegressor(budget=None).partial_fit(X, Y),
     "softmax": lambda: ks.KernelClassifier(loss="log_loss", budget=8).partial_fit(X, Y),
     "sparse": MODELS["sparse"],

@@ -12,7 +12,7 @@ from kernelstream import losses
 from kernelstream.cli import app as commands
 from kernelstream.cli.app import app
 from kernelstream.cli.baselines import Baselines
-from kernelstream.tables import Encoder, SourceError, TableEncoder, encoder_from_json, open_source
+from kernelstream.tables import SourceError, TableEncoder, open_source
 
 N = 80
 RANDOM = np.random.default_rng(0)
@@ -137,36 +137,6 @@ def test_baselines_are_what_they_say():
     )
 
 
-@pytest.mark.usefixtures("without_compiler")
-def test_a_run_of_an_earlier_version_goes_on_as_it_began(path, tmp_path):
-    first, second = open_source(str(path), "label", 40)
-    encoder = Encoder.from_block(first, fill_missing=True)
-    model = ks.make("svmd", "classifier", kernel="rbf", budget=512)
-    X = encoder.encode(first)[0]
-    ks.prequential(model, X, np.array(first.target), declare_classes=False)
-    run = {
-        "source": str(path), "target": "label", "task": "classify", "algorithm": "svmd",
-        "block_rows": 40, "hashed": False, "scale": True, "fill_missing": True,
-        "params": {"kernel": "'rbf'", "budget": "512"},
-    }  # fmt: skip
-    progress = {"n_rows": 40, "n_learned": 40, "error": 9.0}
-    extra = {"run": run, "task": "classify", "target": "label", "encoder": encoder.to_json()}
-    ks.Checkpointer(tmp_path / "folder").save(model, 40, {**extra, "progress": progress})
-    arguments = ("run", path, "--target", "label", "--block", 40, "--missing", "mean")
-    arguments += ("--checkpoint", tmp_path / "folder", "--model", tmp_path / "m.ks")
-    result = call(*arguments)
-    assert "80 rows, 80 learned" in result.stdout
-    assert "to compare" not in result.stdout  # nobody looked at the first rows
-    encoder.settle(second)
-    model.partial_fit(encoder.encode(second)[0], np.array(second.target))
-    found = ks.load(tmp_path / "m.ks")
-    np.testing.assert_array_equal(found.dual_coef_, model.dual_coef_)
-    assert "80 rows" in call(*arguments).stdout  # and is resumed again
-    call("predict", tmp_path / "m.ks", path)
-    other = call(*arguments, "--algorithm", "norma", code=1)
-    assert "a checkpoint of another run" in other.stderr
-
-
 def test_what_the_encoder_makes_of_columns(path):
     block = next(open_source(str(path), "label", 40))
     encoder = TableEncoder.from_block(block)
@@ -175,7 +145,7 @@ def test_what_the_encoder_makes_of_columns(path):
     assert not problems
     assert np.isnan(X[5:10, 7]).all()
     np.testing.assert_allclose(X[:5, 7], FRAME["a"][:5])
-    again = encoder_from_json(json.loads(json.dumps(encoder.to_json())))
+    again = TableEncoder.from_json(json.loads(json.dumps(encoder.to_json())))
     np.testing.assert_array_equal(again.encode(block)[0], X)
     block.rows[3][0], block.rows[4][1], block.rows[6][2] = "soon", "few", "elsewhere"
     X, problems = encoder.encode(block)

@@ -2,13 +2,12 @@
 
 import gzip
 import io
-import json
 import sys
 
 import numpy as np
 import pytest
 
-from kernelstream.tables import Block, Encoder, SourceError, open_source, records, text
+from kernelstream.tables import SourceError, TableEncoder, open_source, records, text
 
 ROWS = [["1.5", "x", "yes"], ["2.5", "y", "no"], ["3.5", "x", "yes"]]
 PLAIN = "a,b,label\n" + "".join(",".join(row) + "\n" for row in ROWS)
@@ -236,99 +235,7 @@ def test_libsvm_lines(tmp_path):
     assert "a feature 7, of 5 (see --features)" in block.broken[7]
 
 
-# --- columns that wait for their scale -----------------------------------------------------------
-
-
-def blocks_of(*columns, block_rows=100):
-    """Blocks of a table with these columns."""
-    rows = [[str(value) for value in row] for row in zip(*columns, strict=True)]
-    names = [f"c{k}" for k in range(len(columns))]
-    starts = range(0, len(rows), block_rows)
-    return [_block(names, rows[start : start + block_rows]) for start in starts]
-
-
-def _block(names, rows):
-    return Block(names, rows, None, [f"line {i}" for i in range(len(rows))], {})
-
-
-def encoded(blocks, through_json=False):
-    """All blocks by one encoder; `through_json`: saved and read again after each of them."""
-    encoder, X = Encoder.from_block(blocks[0]), []
-    for number, block in enumerate(blocks):
-        if number:
-            encoder.settle(block)
-        found, problems = encoder.encode(block)
-        assert not problems
-        X.append(found)
-        if through_json:
-            encoder = Encoder.from_json(json.loads(json.dumps(encoder.to_json())))
-    return np.concatenate(X), encoder
-
-
-@pytest.mark.parametrize("constant", [0.1, 0.0, -7e8, 1e-9, 3.3e12])
-@pytest.mark.parametrize("onset", [100, 150, 195, 199])
-def test_a_constant_column_is_scaled_once_it_varies(constant, onset):
-    random = np.random.default_rng(0)
-    size = 5.0 * (abs(constant) or 1.0)
-    column = np.full(400, constant)
-    column[onset:] = 50 * constant + size * random.normal(size=400 - onset)
-    X, encoder = encoded(blocks_of(column, random.normal(size=400)))
-    assert (X[:100, 0] == 0.0).all()  # before it varied it says nothing
-    assert 0.5 < X[220:, 0].std() < 2.0
-    assert abs(X[220:, 0].mean()) < 1.0
-    assert encoder.columns[0].unscaled is None
-    again, _ = encoded(blocks_of(column, X[:, 1]), through_json=True)
-    np.testing.assert_array_equal(again[:, 0], X[:, 0])
-
-
-def test_constant_is_relative_to_the_magnitude():
-    random = np.random.default_rng(0)
-    noise = 0.1 + 1e-16 * random.normal(size=200)  # rounding
-    small = 1e9 + random.normal(size=200)  # a clock, in seconds
-    X, encoder = encoded(blocks_of(noise, small))
-    assert (X[:, 0] == 0.0).all()
-    assert 0.8 < X[:100, 1].std() < 1.2
-    assert [column.unscaled for column in encoder.columns] == [[], None]
-
-
-def test_a_step_and_a_switch():
-    step, switch = np.full(200, 3.0), np.zeros(200)
-    step[110:] = 8.0
-    switch[120::4] = 1.0
-    X, _ = encoded(blocks_of(step, switch))
-    np.testing.assert_allclose(X[[105, 115], 0], [0.0, 1.0])
-    np.testing.assert_allclose(X[120, 1] - X[121, 1], 1 / np.std(switch[120:]))
-
-
-def test_a_few_rows_are_not_enough_to_scale_by():
-    column = np.full(210, 0.1)
-    column[195:] = np.linspace(1, 2, 15)
-    X, encoder = encoded(blocks_of(column))
-    assert (X == 0.0).all()
-    assert len(encoder.columns[0].unscaled) == 15
-    assert encoder.encode(blocks_of(np.full(3, 99.0))[0])[0].tolist() == [[0.0]] * 3
-
-
-def test_encoders_of_older_files_mean_what_they_meant():
-    record = {
-        "columns": [
-            {"name": "c0", "mean": 1.0, "deviation": 2.0, "categories": None, "n_hashed": 0}
-        ],
-        "n_features": 1, "is_sparse": False, "fill_missing": False,
-    }  # fmt: skip
-    encoder = Encoder.from_json(record)
-    (block,) = blocks_of([5.0])
-    encoder.settle(block)
-    assert encoder.encode(block)[0].tolist() == [[2.0]]
-
-
-def test_numbers_too_large_to_square_do_not_spoil_the_scale():
-    X, encoder = encoded(blocks_of([1.0, 2.0, 3.0, 1e300]))
-    assert encoder.columns[0].mean == 2.0
-    assert np.isfinite(X).all()
-
-
 def test_nothing_but_a_target(tmp_path):
     (tmp_path / "t.csv").write_text("label\nyes\nno\n")
     with pytest.raises(SourceError, match="no column besides the target"):
-        Encoder.from_block(whole(tmp_path / "t.csv"))
+        TableEncoder.from_block(whole(tmp_path / "t.csv"))

@@ -7,13 +7,9 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
-from kernelstream.estimators.files import from_bytes
-from kernelstream.expansion.scoring import by_output
 from kernelstream.learner import machine
 from kernelstream.learner.loops.expansion import ExpansionLoop
 from kernelstream.learner.state import arrays
-
-from .. import format_1
 
 pytestmark = pytest.mark.usefixtures("without_compiler")
 RANDOM = np.random.default_rng(0)
@@ -128,20 +124,6 @@ def test_many_late_classes_take_as_little_as_declared_ones(tmp_path):
     twin = ks.load(tmp_path / "late.ks")
     assert twin.to_bytes() == late.to_bytes()
     np.testing.assert_array_equal(twin.predict(X), late.predict(X))
-
-
-def test_a_file_with_a_line_for_each_of_many_outputs_is_read(monkeypatch):
-    """As the first versions wrote it, where the classes had come with the stream."""
-    model = new_model().partial_fit(X, np.tile(np.arange(100), 4))
-    header, found = format_1.arrays_and_header(model)
-    expansion = model.machine_.state.expansion
-    found["expansion.a"], found["expansion.b"] = (by_output(expansion, f, 100) for f in (0, 1))
-    found["expansion.output"] = np.empty((0, 0), np.int64)
-    twin = from_bytes(format_1.written(header, found, monkeypatch))
-    np.testing.assert_array_equal(twin.dual_coef_, model.dual_coef_)
-    model.partial_fit(X[:50], np.arange(50))
-    twin.partial_fit(X[:50], np.arange(50))
-    np.testing.assert_array_equal(twin.dual_coef_, model.dual_coef_)
 
 
 def test_labels_that_look_like_ids_are_warned_of_once():

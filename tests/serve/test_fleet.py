@@ -18,7 +18,7 @@ from kernelstream.serve import Accepted, Block, Limits, ServedModel
 from kernelstream.serve.fleet import ServedFleet
 from kernelstream.serve.service import Service
 from kernelstream.tables import Block as TableBlock
-from kernelstream.tables import Encoder
+from kernelstream.tables import TableEncoder
 from kernelstream.threads import pausing
 from tests.serve.folders import copy_as_after_a_crash
 
@@ -334,7 +334,7 @@ def test_a_fleet_of_the_command_line_is_served_and_fed(tmp_path):
     """Its file says how columns are encoded, beside that of keys."""
     lines = [[f"{x:.3f}", "red" if x > 0 else "blue"] for x in X[:20, 0]]
     table = TableBlock(["size", "colour"], lines, None, [""] * 20, {})
-    encoder = Encoder.from_block(table)
+    encoder = TableEncoder.from_block(table)
     learned = ks.KeyedFleet("pa", "regressor", budget=8)
     learned.learn(["a", "b"] * 10, encoder.encode(table)[0], X[:20, 0])
     write(tmp_path / "shop.ks", learned.to_bytes({"extra": {"encoder": encoder.to_json()}}))

@@ -23,7 +23,7 @@ from kernelstream.serve.bodies import read_rows
 from kernelstream.serve.server import Server, read_token
 from kernelstream.serve.service import Service
 from kernelstream.tables import Block as TableBlock
-from kernelstream.tables import Encoder
+from kernelstream.tables import TableEncoder
 
 from .conftest import running
 from .streams import X, Y, new_model
@@ -545,7 +545,7 @@ def test_a_model_that_has_failed_is_not_ready(tmp_path, interpreted):
 def test_a_file_of_the_command_line_is_served_with_its_encoding(tmp_path, interpreted):
     rows = [[f"{x:.3f}", "red" if x > 0 else "blue"] for x in X[:60, 0]]
     block = TableBlock(["size", "colour"], rows, None, [""] * 60, {})
-    encoder = Encoder.from_block(block)
+    encoder = TableEncoder.from_block(block)
     model = ks.make("linear-pa", "classifier").partial_fit(encoder.encode(block)[0], Y[:60])
     persistence.write(
         tmp_path / "shop.ks", model.to_bytes({"extra": {"encoder": encoder.to_json()}})

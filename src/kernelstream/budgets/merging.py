@@ -288,14 +288,14 @@ class Merge(Budget):
             )
 
     def state(self) -> Mergers:
-        points, memory = ("points",), ("points_and_one",)
+        points, scratch = ("points",), Field(("points_and_one",), 0.0, scratch=True)
         return Mergers(
             gram=Field(("points", "points"), 0.0),
             contests=Field((), 0, int),
-            since=Field(points, 0.0, later=True),
-            touched=Field(points, 0.0, later=True),
-            sizes=Field(memory, 0.0, later=True),
-            products=Field(memory, 0.0, later=True),
+            since=Field(points, 0.0),
+            touched=Field(points, 0.0),
+            sizes=scratch,
+            products=scratch,
         )
 
     def take_gram(self, state: Mergers, gram: np.ndarray) -> None:

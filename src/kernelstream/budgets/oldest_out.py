@@ -182,15 +182,15 @@ class OldestOut(Dropping):
     def state(self) -> Any:
         if not self.expires:
             return super().state()
-        ring = Field(("points_and_one",), 0, int, below="points", later=True)
+        ring = Field(("points_and_one",), 0, int, below="points")
         return Queue(
             oldest=Field((), 0, int, below="points"),
             queue=ring,
             spare=ring,
-            n_spare=Field((), 0, int, below="points_and_one", later=True),
-            diagonal=Field(("points",), 0.0, least=0.0, later=True),
-            born=Field(("points",), 0, int, later=True),
-            lost=Field((), 0.0, least=0.0, later=True),
+            n_spare=Field((), 0, int, below="points_and_one"),
+            diagonal=Field(("points",), 0.0, least=0.0),
+            born=Field(("points",), 0, int),
+            lost=Field((), 0.0, least=0.0),
         )
 
     def adopt(self, state: Any, expansion: Any, gram: np.ndarray) -> None:

@@ -31,10 +31,10 @@ class Projection(NamedTuple):
 
     gram: Any  # (points, points): k(points, points)
     inverse: Any  # its inverse
-    weights: Any  # (points and one): of the last projection, on the points and on the new one
-    column: Any  # (points and one): memory
-    pivots: Any  # (points and one): memory
     replaced: Any  # how often the points have changed
+    weights: Any  # (points and one): scratch, of a projection on the points and on the new one
+    column: Any  # (points and one): scratch
+    pivots: Any  # (points and one): scratch
 
 
 class ProjectingBudget(Budget):
@@ -43,14 +43,14 @@ class ProjectingBudget(Budget):
     projects = True
 
     def state(self) -> Projection:
-        square, column = ("points", "points"), ("points_and_one",)
+        square, scratch = ("points", "points"), Field(("points_and_one",), 0.0, scratch=True)
         return Projection(
             gram=Field(square, 0.0),
             inverse=Field(square, 0.0, largest=LARGEST_SQUARE),
-            weights=Field(column, 0.0),
-            column=Field(column, 0.0),
-            pivots=Field(column, 0.0, later=True),
             replaced=Field((), 0, int),
+            weights=scratch,
+            column=scratch,
+            pivots=scratch,
         )
 
     def take_gram(self, state: Projection, gram: np.ndarray) -> None:

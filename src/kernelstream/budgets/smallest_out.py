@@ -107,8 +107,8 @@ class SmallestOut(Dropping):
             return super().state()
         return Fading(
             contests=Field((), 0, int),
-            since=Field(("points",), 0.0, later=True),
-            sizes=Field(("points_and_one",), 0.0, later=True),
+            since=Field(("points",), 0.0),
+            sizes=Field(("points_and_one",), 0.0, scratch=True),
         )
 
     def to_rule(self) -> SmallestOutRule | FadingSmallestRule:

@@ -12,7 +12,7 @@ from kernelstream.cli.by_key import ByKey, Further, listed, separated
 from kernelstream.cli.widths import matched
 from kernelstream.estimators.files import with_header
 from kernelstream.loading import load_with_header
-from kernelstream.tables import SourceError, encoder_from_json, open_source
+from kernelstream.tables import SourceError, TableEncoder, open_source
 
 __all__ = ["describe", "newest", "predict"]
 
@@ -35,7 +35,7 @@ def predict(
             f"{model_path} was not made by `kernelstream run` and does not say how columns are "
             "encoded as numbers: use ks.load and model.predict."
         )
-    encoder, key = encoder_from_json(extra["encoder"]), extra.get("run", {}).get("key")
+    encoder, key = TableEncoder.from_json(extra["encoder"]), extra.get("run", {}).get("key")
     columns = extra.get("progress", {}).get("columns") or encoder.names
     further = model.further(proba, std)
     writer = csv.writer(out, lineterminator="\n")

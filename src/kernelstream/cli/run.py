@@ -28,7 +28,6 @@ from kernelstream.tables import (
     SourceError,
     TableEncoder,
     as_float,
-    encoder_from_json,
     open_source,
     shortened,
 )
@@ -40,6 +39,7 @@ _COMMITTEES = {
     "classify": ks.AutoClassifier, "regress": ks.AutoRegressor, "novelty": ks.AutoDetector,
 }  # fmt: skip
 SERIES = ("rows", "error", "recent_error", "step_size", "n_support")  # what the plot needs
+_VERSION = 1  # of what a checkpoint holds beside the model
 _RECENT = 1000
 _MOST_PLACES = 20  # number of bad rows that the summary lists
 _LONGEST_LABEL = 1000  # characters: in an array of labels each takes the memory of the longest
@@ -68,7 +68,6 @@ class Options:
     plot: Path | None = None
     metrics: Path | None = None
     bad_rows: Path | None = None
-    is_earlier: bool = False  # whether it goes on with a run that an earlier version began
     key: str | None = None
 
 
@@ -162,8 +161,6 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
                 skips = options.missing == "skip" or options.key is not None
                 encoder = TableEncoder.from_block(block, options.hashed, skips)
                 display.say("learning the first block; compiling, if this combination is new")
-            else:
-                encoder.settle(block)
             _learn(model, encoder, block, keys, options, progress, bad_rows)
             if model.__sklearn_is_fitted__():
                 metrics.write(_note(model, progress))
@@ -346,32 +343,27 @@ def _begin(options: Options) -> tuple[Any, Any, Any, Progress]:
     )
     if not position:
         return checkpoints, face(model), None, Progress()
+    if extra is not None and "run" in extra:
+        persistence.check_version("the progress of the run", extra.get("version"), _VERSION)
     begun = (extra or {}).get("run", "one of another program")
-    options.is_earlier = isinstance(begun, dict) and "version" not in begun
     if begun != _fingerprint(options):
         raise SourceError(
             f"{options.checkpoint} holds a checkpoint of another run ({begun}): give another "
             "--checkpoint folder, or delete this one."
         )
-    encoder = encoder_from_json(extra["encoder"])
+    encoder = TableEncoder.from_json(extra["encoder"])
     return checkpoints, face(model), encoder, Progress(**extra["progress"])
 
 
 def _fingerprint(options: Options) -> dict[str, Any]:
-    """The options that must be the same to resume a run, as the version that began it has them."""
+    """Return the options that must be the same to resume a run."""
     common = {
         "source": options.source, "target": options.target, "task": options.task,
         "block_rows": options.block_rows, "hashed": options.hashed, "scale": options.scale,
     }  # fmt: skip
     given = {k: repr(v) for k, v in options.params.items() if k != "device"}  # any may go on
-    if options.is_earlier:
-        usual = {"kernel": repr("rbf"), "budget": repr(512)}
-        return {
-            **common, "algorithm": options.algorithm or "svmd", "params": {**usual, **given},
-            "fill_missing": options.missing == "mean",
-        }  # fmt: skip
     return {
-        **common, "version": 2, "algorithm": options.algorithm or "auto", "params": given,
+        **common, "algorithm": options.algorithm or "auto", "params": given,
         "missing": options.missing or "mean",
         **({} if options.key is None else {"key": options.key}),
     }  # fmt: skip
@@ -379,8 +371,8 @@ def _fingerprint(options: Options) -> dict[str, Any]:
 
 def _extra(options: Options, encoder: Any, progress: Progress) -> dict[str, Any]:
     return {
-        "run": _fingerprint(options), "task": options.task, "target": options.target,
-        "encoder": encoder.to_json(), "progress": progress.__dict__,
+        "version": _VERSION, "run": _fingerprint(options), "task": options.task,
+        "target": options.target, "encoder": encoder.to_json(), "progress": progress.__dict__,
     }  # fmt: skip
 
 
@@ -567,8 +559,8 @@ def _state(model: Any) -> str:
 
 def _comparison(options: Options, model: Any, progress: Progress) -> list[str]:
     task, baselines = options.task, Baselines(**progress.baselines)
-    if not baselines.n_rows or baselines.n_rows != progress.n_learned:
-        return []  # an earlier version began the run, and did not count them
+    if not baselines.n_rows:
+        return []
     constant, last = (_figure(task, error) for error in baselines.means())
     name = "the most frequent label so far" if task == "classify" else "the mean so far"
     lines = [f"to compare: {name} {constant}, the last one {last}"]

@@ -15,7 +15,7 @@ from kernelstream.committee.novelty.plan import Plan
 from kernelstream.committee.wrapped import Wrapped
 from kernelstream.estimators import Detecting, StreamEstimator
 from kernelstream.estimators.base import Rows
-from kernelstream.files.bytes import FileError
+from kernelstream.files.bytes import FileError, check_versions
 from kernelstream.parts import integer_at_least, names, number
 
 __all__ = ["AutoDetector"]
@@ -146,8 +146,8 @@ class AutoDetector(Detecting):
         yield slice(None)
 
     def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """The arrays say all there is to say."""
-        return {}
+        """Return the versions of the members; the arrays say everything else."""
+        return {"state_versions": machine.plan.versions()}
 
     def machine_from_file(
         self, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
@@ -155,7 +155,8 @@ class AutoDetector(Detecting):
     ) -> NoveltyMachine:  # fmt: skip
         """The machine of a file."""
         n_features = integer_at_least("n_features", header["n_features"], 1)
-        plan = self._plan(n_features, bool(header.get("sparse", False)))
+        plan = self._plan(n_features, bool(header["sparse"]))
+        check_versions(header["state_versions"], plan.versions())
         sizes = plan.sizes()
         for name, axis in (("mean", "features"), ("entry_square", "sketched")):
             if sizes[axis] and arrays[name].shape != (sizes[axis],):

@@ -38,6 +38,7 @@ class StreamEstimator(Intake, BaseEstimator):
     """
 
     task: ClassVar[str]
+    version: ClassVar[int] = 1  # of what a file says of such an estimator
     # what can be read once something has been learned
     readable: ClassVar[dict[str, Callable[[Any, "Learned"], Any]]] = {
         "n_seen_": lambda model, learned: learned.machine.n_seen,

@@ -11,20 +11,21 @@ from kernelstream.estimators.choices import parts_of
 from kernelstream.estimators.class_weights import counts_from_json
 from kernelstream.estimators.columns import Columns
 from kernelstream.estimators.labels import Labels
-from kernelstream.estimators.missing import Means, new_means
-from kernelstream.files import format_1
-from kernelstream.files.bytes import FileError, strange_headers, to_bytes
+from kernelstream.estimators.missing import Means
+from kernelstream.files.bytes import FileError, check_versions, strange_headers, to_bytes
 from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import SAVEABLE, from_json, params_to_json, to_json
 from kernelstream.files.written import Written
 from kernelstream.kernels import Kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, slots_of
+from kernelstream.learner.plan import versions_of
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.stores import STAGED_ROWS, as_device
 from kernelstream.waiting import WaitingRoom
 
 __all__ = [
+    "RECORDS",
     "Saveable",
     "described",
     "from_bytes",
@@ -36,6 +37,14 @@ __all__ = [
 ]
 
 _ALWAYS_ALLOWED = 2**30
+# The versions of the records that files may have beside a machine's state: `to_json` of each.
+RECORDS = {"labels": 1, "columns": 1, "means": 1, "waiting": 1, "watch": 1}
+
+
+def _versions(header: dict[str, Any]) -> dict[str, int]:
+    """Return the version of each record that a file's header has, as this kernelstream knows it."""
+    found = {name: version for name, version in RECORDS.items() if header[name] is not None}
+    return {header["class"]: SAVEABLE[header["class"]].version, **found}
 
 
 class Saveable(Written, StreamEstimator):
@@ -80,7 +89,7 @@ class Saveable(Written, StreamEstimator):
                 "watch": self.__dict__.get("_watch"),
                 "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
             }
-            return to_bytes(header, arrays)
+            return to_bytes({**header, "versions": _versions(header)}, arrays)
 
     def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
         """What a file's header says of the machine; arrays that this holds join `arrays`."""
@@ -152,6 +161,7 @@ def rebuild(
     cls = SAVEABLE.get(header["class"])
     if cls is None:
         raise FileError(f"the file holds a {header['class']!r}, which is unknown here.")
+    check_versions(header["versions"], _versions(header))
     model = cls(**{k: from_json(v, arrays, kernel) for k, v in header["params"].items()})
     if device is not None and "device" in model.get_params(deep=False):
         model.set_params(device=device)  # what else there is stays on the host
@@ -166,8 +176,13 @@ def rebuild(
         raise FileError(f"the file has {header['n_outputs']} outputs where there must be {wanted}.")
     waiting = {name: arrays.pop(name) for name in list(arrays) if name.startswith("waiting.")}
     machine = model.machine_from_file(header, arrays, single_output, kernel, max_bytes)
+    unknown = {name for name in arrays if not name.startswith("parameter ")} - {
+        *machine.to_arrays()
+    }
+    if unknown:
+        raise FileError(f"the file has the array {min(unknown)!r}, which is unknown here.")
     counts = counts_from_json(header.get("class_counts"), 0 if labels is None else len(labels))
-    columns, means = _intake_from(header, model, machine)
+    columns, means = _intake_from(header, machine)
     model.take_over(Learned(machine, labels, counts, columns, means), header)
     model.waiting_room()  # checks `waiting_rows`
     if header.get("waiting") is not None:
@@ -182,17 +197,13 @@ def _precision(header: dict[str, Any]) -> np.dtype:
     return np.dtype(header["dtype"])
 
 
-def _intake_from(
-    header: dict[str, Any], model: Any, machine: Any
-) -> tuple[Columns | None, Means | None]:
+def _intake_from(header: dict[str, Any], machine: Any) -> tuple[Columns | None, Means | None]:
     """The columns of tables and the means for what is missing, as a file has them."""
     columns, means = None, None
     if header.get("columns") is not None:
         columns = Columns.from_json(header["columns"])
     if header.get("means") is not None:
         means = Means.from_json(header["means"], machine.n_features)
-    elif "missing" not in header["params"] and not machine.is_sparse:
-        means = new_means(model.missing, np.empty((0, machine.n_features)))  # of an older file
     width = machine.n_features - (0 if means is None else len(means.marked))
     if columns is not None and columns.width != width:
         raise FileError(f"the file's columns make {columns.width} features, not {width}.")
@@ -211,6 +222,7 @@ def described(machine: Machine, arrays: dict[str, np.ndarray]) -> dict[str, Any]
         "kernel": to_json(machine.kernel, arrays),
         "n_slots": machine.n_slots,
         "dtype": machine.dtype.newbyteorder("<").str,
+        "state_versions": machine.versions(),
     }
 
 
@@ -222,11 +234,9 @@ def machine_from_arrays(
     resolved = from_json(header["kernel"], arrays, kernel)
     if not isinstance(resolved, Kernel) or resolved.resolve(1) != resolved:
         raise FileError(f"the file's kernel is {resolved!r}.")
-    dtype, sparse = (
-        _precision(header),
-        bool(header.get("sparse", "points.indptr" in arrays)),
-    )  # older files do not say it
+    dtype, sparse = _precision(header), bool(header["sparse"])
     parts = parts_of(model, resolved, single_output, sparse)
+    check_versions(header["state_versions"], versions_of(parts))
     n_features = integer_at_least("n_features", header["n_features"], 1)
     n_slots, limit = slots_of(parts, n_features, header["n_slots"])
     n_points = int(arrays["expansion.n_points"][0])
@@ -235,23 +245,15 @@ def machine_from_arrays(
         parts, n_features, header["n_outputs"], dtype, sparse, max_bytes,
         n_slots=n_slots,
     )  # fmt: skip
-    if header["format_version"] == 1:
-        format_1.fill(machine, arrays)
-    else:
-        machine.fill(arrays)
-    if limit is not None and n_slots < first_slots(parts, n_features):
-        machine.resize_slots(limit)
+    machine.fill(arrays)
     return machine
 
 
 def _check_slots(n_slots: Any, parts: Any, limit: int | None, least: int) -> None:
-    """Refuse a number of slots to which learning could not have led.
-
-    Older files had no room for points beyond the limit of the budget.
-    """
+    """Refuse a number of slots to which learning could not have led."""
     integer_at_least("n_slots", n_slots, 1)
     most = 4 * (least + STAGED_ROWS) if limit is None else limit
-    if not (least <= n_slots <= most or (limit is not None and n_slots == parts.budget.limit())):
+    if not least <= n_slots <= most:
         raise FileError(f"the file claims room for {n_slots} points.")
 
 

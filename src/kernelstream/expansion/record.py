@@ -114,10 +114,10 @@ def expansion_fields(traced: bool, touched: bool, dated: bool, averaged: bool) -
     """
     lines = ("lines", "points")
     sums = Average(
-        past=Field(lines, 0.0, later=True),
-        p_sum=Field((), 0.0, later=True),
-        b_sum=Field(("outputs",), 0.0, later=True),
-        margin_sum=Field((), 0.0, later=True),
+        past=Field(lines, 0.0),
+        p_sum=Field((), 0.0),
+        b_sum=Field(("outputs",), 0.0),
+        margin_sum=Field((), 0.0),
     )
     return Expansion(
         coef=Field(("lines", "functions" if traced else "one", "points"), 0.0),
@@ -128,6 +128,6 @@ def expansion_fields(traced: bool, touched: bool, dated: bool, averaged: bool) -
         n_points=Field((), 0, int),
         n_seen=Field((), 0, int),
         outputs=TouchedOutputs(Field(lines, 0, int, below="outputs")) if touched else EveryOutput(),
-        births=Births(Field(("points",), 0, int, later=True)) if dated else Undated(),
+        births=Births(Field(("points",), 0, int)) if dated else Undated(),
         average=sums if averaged else NoAverage(),
     )

@@ -8,7 +8,7 @@ from kernelstream.expansion.record import Expansion
 
 __all__ = [
     "averaged", "averaged_margin", "by_output", "coefficients", "scores",
-    "sum_from_births", "trace_coefficients", "votes",
+    "trace_coefficients", "votes",
 ]  # fmt: skip
 
 
@@ -67,16 +67,6 @@ def averaged(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarr
 def averaged_margin(expansion: Expansion) -> float:
     """The mean of the margins of all models so far."""
     return float(expansion.average.margin_sum[0] / max(int(expansion.n_seen[0]), 1))
-
-
-def sum_from_births(expansion: Expansion, born: np.ndarray) -> None:
-    """The sum of all models of a perceptron, whose old coefficients never change.
-
-    A point that came when t rows had been learned has been part of every model since: n - t times.
-    For files from before the sum was kept.
-    """
-    counts, n = expansion.n_seen[0] - born, len(born)
-    expansion.average.past[:, :n] = counts * expansion.scale[0] * expansion.coef[:, 0, :n]
 
 
 def votes(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:

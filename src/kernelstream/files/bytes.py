@@ -27,6 +27,8 @@ __all__ = [
     "FORMAT_VERSION",
     "FileError",
     "beside",
+    "check_version",
+    "check_versions",
     "from_bytes",
     "read",
     "read_header",
@@ -35,7 +37,7 @@ __all__ = [
     "write",
 ]
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 _MAGIC = b"KSTREAM\n"
 _PREFIX = struct.Struct("<8sII")
 _LENGTH = struct.Struct("<Q")
@@ -45,6 +47,55 @@ _LARGEST_HEADER = 64 * 2**20
 
 class FileError(ValueError):
     """A file that is not a whole, unharmed model of a version that can be read."""
+
+
+def check_version(what: str, found: Any, known: int) -> None:
+    """Refuse a record of a version other than the known one.
+
+    Parameters
+    ----------
+    what : str
+        The name of the record for the message.
+    found : int
+        The version in the file.
+    known : int
+        The version that this kernelstream reads.
+
+    Examples
+    --------
+    >>> from kernelstream.persistence import check_version
+    >>> check_version("the log", 1, 1)
+    """
+    if found == known:
+        return
+    remedy = "use the kernelstream that wrote the file, or fit the model again"
+    if isinstance(found, int) and found > known:
+        remedy = "install a newer kernelstream"
+    raise FileError(
+        f"{what} has version {found} in the file, and this kernelstream reads version {known}: "
+        f"{remedy}."
+    )
+
+
+def check_versions(found: dict[str, Any], known: dict[str, int]) -> None:
+    """Refuse records of other versions, or other records than those that are expected.
+
+    Parameters
+    ----------
+    found, known : dict of int
+        The versions in the file and those that this kernelstream reads, by the record's name.
+
+    Examples
+    --------
+    >>> from kernelstream.persistence import check_versions
+    >>> check_versions({"labels": 1}, {"labels": 1})
+    """
+    for name in sorted(known.keys() | found.keys()):
+        if name not in known:
+            raise FileError(f"the file has the record {name!r}, which is unknown here.")
+        if name not in found:
+            raise FileError(f"the file does not say which version of {name!r} it has.")
+        check_version(name, found[name], known[name])
 
 
 def to_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
@@ -128,11 +179,7 @@ def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     if len(content) < _PREFIX.size + _LENGTH.size or content[: len(_MAGIC)] != _MAGIC:
         raise FileError("this is not a kernelstream model, or it was cut short.")
     _, version, checksum = _PREFIX.unpack_from(content)
-    if version > FORMAT_VERSION:
-        raise FileError(
-            f"the file has format version {version}, and this kernelstream reads up to "
-            f"{FORMAT_VERSION}: install a newer one."
-        )
+    check_version("the format", version, FORMAT_VERSION)
     body = memoryview(content)[_PREFIX.size :]
     if zlib.crc32(body) != checksum:
         raise FileError("the checksum does not match: the file was cut short or changed.")
@@ -173,6 +220,8 @@ def strange_headers(name: str) -> Iterator[None]:
         yield
     except FileError:
         raise
+    except KeyError as error:
+        raise FileError(f"{name} does not describe a model: {error} is missing.") from error
     except Exception as error:
         raise FileError(f"{name} does not describe a model: {error}") from error
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.files.bytes import FileError
+from kernelstream.files.bytes import FileError, check_version
 from kernelstream.parts import Part, named
 
 __all__ = ["SAVEABLE", "from_json", "params_to_json", "to_json"]
@@ -27,11 +27,12 @@ def to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         params = value.get_params(deep=False)
         return {
             "part": type(value).__name__,
+            "version": value.version,
             "params": {k: to_json(v, arrays) for k, v in params.items()},
         }
     if SAVEABLE.get(type(value).__name__) is type(value):  # a member of a committee
         params = params_to_json(value.get_params(deep=False), arrays)
-        return {"estimator": type(value).__name__, "params": params}
+        return {"estimator": type(value).__name__, "version": value.version, "params": params}
     if isinstance(value, dict):
         return {"dict": [[_key(k), to_json(v, arrays)] for k, v in value.items()]}
     if isinstance(value, np.generic):
@@ -70,6 +71,7 @@ def from_json(value: Any, arrays: dict[str, np.ndarray], kernel: Any) -> Any:
         cls = SAVEABLE.get(value["estimator"])
         if cls is None:
             raise FileError(f"the file names {value['estimator']!r}, which is unknown here.")
+        check_version(value["estimator"], value["version"], cls.version)
         return cls(**{k: from_json(v, arrays, kernel) for k, v in value["params"].items()})
     if value["part"] == _FUNCTION:
         if kernel is None:
@@ -81,4 +83,5 @@ def from_json(value: Any, arrays: dict[str, np.ndarray], kernel: Any) -> Any:
     part = named(value["part"])
     if part is None:
         raise FileError(f"the file names the part {value['part']!r}, unknown here.")
+    check_version(value["part"], value["version"], part.version)
     return part(**{k: from_json(v, arrays, kernel) for k, v in value["params"].items()})

@@ -64,7 +64,8 @@ class EstimatorFleet:
     def kind(self) -> tuple[Any, ...]:
         """What models must have in common to live in one fleet."""
         names = None if self._labels is None else self._labels.names
-        return repr(self.prototype), self.task, self.n_features, self.dtype, names
+        models = clone(self.prototype).set_params(on_bad_row="raise")  # which may be a function
+        return repr(models), self.task, self.n_features, self.dtype, names
 
     def bytes_per_model(self) -> int:
         """How much memory a model takes, more or less: one is made, and learns nothing."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
 from kernelstream import presets
@@ -17,11 +18,10 @@ from kernelstream.estimators.choices import (
     refuse_unused,
     solver_of,
 )
-from kernelstream.estimators.files import labels_from_header
+from kernelstream.estimators.files import RECORDS, labels_from_header
 from kernelstream.estimators.labels import Labels, as_labels
 from kernelstream.estimators.rows import checked_weights
-from kernelstream.files import format_1
-from kernelstream.files.bytes import FileError, to_bytes
+from kernelstream.files.bytes import FileError, check_versions, to_bytes
 from kernelstream.files.parts import from_json, params_to_json
 from kernelstream.files.written import Written
 from kernelstream.fleet import record_loop, records
@@ -33,8 +33,6 @@ from kernelstream.learner.rows import (
     refuse_extreme,
 )
 from kernelstream.learner.scaled import unfit
-from kernelstream.learner.state import arrays as state_arrays
-from kernelstream.learner.state import fields
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.scalings import as_scaling
 from kernelstream.step_sizes import as_step_size
@@ -98,6 +96,7 @@ class Fleet(Written):
     np.True_
     """
 
+    version = 1  # of what a file keeps of it
     _members: Members | None
 
     def __init__(
@@ -292,7 +291,7 @@ class Fleet(Written):
             parts, self.n_features, fleet.machine.n_outputs, self.dtype,
             n_slots=fleet.machine.n_slots,
         )  # fmt: skip
-        arrays = {name: fleet.view(name)[0] for name, _ in state_arrays(fleet.machine.state)}
+        arrays = {name: fleet.view(name)[0] for name in fleet.layout.remembered}
         n = int(arrays["expansion.n_points"][0])
         arrays["points"] = np.ascontiguousarray(fleet.points[0].T[:n])
         machine.fill(arrays, computes_gram=True)
@@ -394,7 +393,9 @@ class Fleet(Written):
         """What fleets must have in common for their models to live in one."""
         labels = None if self._members is None else self._members.labels
         names = None if labels is None else labels.names
-        return repr(self._prototype), self.task, self.n_features, self.dtype, names
+        models = clone(self._prototype).set_params(on_bad_row="raise")  # which may be a function
+        versions = tuple(self.known().models.machine.versions().items())
+        return repr(models), self.task, self.n_features, self.dtype, names, versions
 
     def as_records(self) -> records.Models:
         """The models as records, which learn in place."""
@@ -421,7 +422,7 @@ class Fleet(Written):
         fleet, labels = self.known()
         with fleet.gate:
             fleet = fleet.select(slice(None))
-        arrays = {name: fleet.view(name) for name, _ in state_arrays(fleet.machine.state)}
+        arrays = {name: fleet.view(name) for name in fleet.layout.remembered}
         arrays["points"] = fleet.points
         header = {
             **beside,
@@ -434,8 +435,15 @@ class Fleet(Written):
             "dtype": self.dtype.name,
             "labels": None if labels is None else labels.to_json(),
             "n_skipped": self.n_skipped_,
+            "fleet_versions": self._versions(fleet.machine, labels),
         }
         return header, arrays
+
+    @classmethod
+    def _versions(cls, machine: Machine, labels: Labels | None) -> dict[str, int]:
+        """Return the version of each record of a fleet's file."""
+        found = {"Fleet": cls.version, **machine.versions()}
+        return found if labels is None else {**found, "labels": RECORDS["labels"]}
 
     @classmethod
     def rebuild(
@@ -461,14 +469,9 @@ class Fleet(Written):
             raise FileError(f"the file has the labels {header['labels']!r}.")
         self._members = self._new_members(labels, max_bytes)
         models = self._members.models
-        machine = models.machine
-        if header["format_version"] == 1:
-            arrays = format_1.modernised(arrays, machine.declared)
-        later = {name for name, field in fields(machine.declared) if field.later}
-        places = [(name, models.view(name)) for name, _ in state_arrays(machine.state)]
+        check_versions(header["fleet_versions"], self._versions(models.machine, labels))
+        places = [(name, models.view(name)) for name in models.layout.remembered]
         for name, array in [*places, ("points", models.points)]:
-            if name not in arrays and name in later:
-                continue
             if arrays[name].shape != array.shape or arrays[name].dtype != array.dtype:
                 raise FileError(f"the array {name!r} is not one of such a fleet.")
             array[...] = arrays[name]

@@ -4,8 +4,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelstream.estimators.files import most_bytes
-from kernelstream.files.bytes import FileError, strange_headers, to_bytes
+from kernelstream.estimators.files import RECORDS, most_bytes
+from kernelstream.files.bytes import FileError, check_version, strange_headers, to_bytes
 from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import from_json, params_to_json, to_json
 from kernelstream.files.written import Written
@@ -55,7 +55,8 @@ class SavedByKey(Written, ModelsByKey):
                 "n_features": self.n_features, "max_models": self.max_models,
                 "idle_rows": self.idle_rows, "n_rows": self.n_rows_, "skipped": self.skipped_,
                 "classes": None if self.classes is None else np.asarray(self.classes).tolist(),
-                "is_empty": self.fleet_ is None, "waiting": waiting,
+                "is_empty": self.fleet_ is None,
+                "waiting": {**waiting, "version": RECORDS["waiting"]},
                 "store": None if self.store is None else self.store.mark(),
             }  # fmt: skip
             arrays |= waiting_arrays
@@ -99,11 +100,8 @@ class SavedByKey(Written, ModelsByKey):
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], max_bytes: int | None
     ) -> Self:
         """The fleet that `save` described, checked down to every number."""
-        if header["keyed_version"] > _VERSION:
-            raise FileError(
-                f"the file has version {header['keyed_version']} of keyed fleets, and this "
-                f"kernelstream reads up to {_VERSION}: install a newer one."
-            )
+        check_version("the keyed fleet", header["keyed_version"], _VERSION)
+        check_version("the rows that wait", header["waiting"]["version"], RECORDS["waiting"])
         params = {k: from_json(v, arrays, None) for k, v in header["params"].items()}
         fleet = cls(
             from_json(header["preset"], arrays, None), header["task"],

@@ -2,26 +2,34 @@
 
 import numpy as np
 
-from kernelstream.learner.state import State, arrays, mapped
+from kernelstream.learner.state import State, arrays, mapped, remembered
 
 __all__ = ["Layout"]
 
 
 class Layout:
-    """Where each array of a state lies in the two records of a model."""
+    """Where each array of a state lies in the two records of a model; scratch memory comes last."""
 
-    def __init__(self, state: State):
+    def __init__(self, state: State, declared: State):
         self._like = state
         self.places: dict[str, tuple[bool, slice, tuple[int, ...]]] = {}
         self.n_floats = self.n_integers = 0
-        for name, array in arrays(state):
-            is_float = array.dtype.kind == "f"
-            start = self.n_floats if is_float else self.n_integers
-            self.places[name] = is_float, slice(start, start + array.size), array.shape
-            if is_float:
-                self.n_floats += array.size
-            else:
-                self.n_integers += array.size
+        found = dict(arrays(state))
+        self.remembered = [name for name, _, _ in remembered(state, declared)]
+        for name in self.remembered:
+            self._place(name, found[name])
+        self.n_saved_floats, self.n_saved_integers = self.n_floats, self.n_integers
+        for name in [name for name in found if name not in self.places]:
+            self._place(name, found[name])
+
+    def _place(self, name: str, array: np.ndarray) -> None:
+        is_float = array.dtype.kind == "f"
+        start = self.n_floats if is_float else self.n_integers
+        self.places[name] = is_float, slice(start, start + array.size), array.shape
+        if is_float:
+            self.n_floats += array.size
+        else:
+            self.n_integers += array.size
 
     def view(self, name: str, floats: np.ndarray, integers: np.ndarray) -> np.ndarray:
         """One array of the state in the records of a model, or of many, as a view."""
@@ -31,7 +39,7 @@ class Layout:
 
     def state(self, floats: np.ndarray, integers: np.ndarray) -> State:
         """The state whose arrays are views of one model's records."""
-        views = iter([self.view(name, floats, integers) for name in self.places])
+        views = iter([self.view(name, floats, integers) for name, _ in arrays(self._like)])
         return mapped(lambda array: next(views), self._like)
 
     def write(self, state: State, floats: np.ndarray, integers: np.ndarray) -> None:

@@ -5,6 +5,7 @@ state of the first model is a tuple of views; moved along by the length of a rec
 are the state of the next.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ class Models:
             max_bytes=max_bytes, n_slots=most_points(parts),  # records do not grow
         )  # fmt: skip
         self.corrects = corrects_norms(parts, machine.model)
-        self.layout = Layout(machine.state)
+        self.layout = Layout(machine.state, machine.declared)
         refuse_beyond(max_bytes, n_models * self.n_bytes_of_a_model(), "the fleet")
         self.floats = np.zeros((n_models, self.layout.n_floats))
         self.integers = np.zeros((n_models, self.layout.n_integers), np.int64)
@@ -128,23 +129,28 @@ class Models:
             return []
         parts = [
             np.ascontiguousarray(array[chosen]).reshape(len(chosen), -1).view(np.uint8)
-            for array in (self.floats, self.integers, self.points)
+            for array in self.saved()
         ]
         return [line.tobytes() for line in np.concatenate(parts, axis=1)]
 
+    def saved(self) -> tuple[np.ndarray, ...]:
+        """Return what is saved of each record, as views: all but scratch memory."""
+        floats = self.floats[:, : self.layout.n_saved_floats]
+        return floats, self.integers[:, : self.layout.n_saved_integers], self.points
+
     def unpacked(self, contents: list[bytes]) -> "Models":
         """Models from what `packed` gave of models of the same kind, checked."""
-        n_bytes = self.n_bytes_of_a_model()
+        n_bytes = sum(math.prod(array.shape[1:]) * array.itemsize for array in self.saved())
         if any(len(content) != n_bytes for content in contents):
             raise ValueError(f"a model of this kind takes {n_bytes} bytes.")
         lines = np.frombuffer(b"".join(contents), np.uint8).reshape(len(contents), n_bytes)
         models = self._with(*(
-            np.empty((len(contents), *array.shape[1:]), array.dtype)
+            np.zeros((len(contents), *array.shape[1:]), array.dtype)
             for array in (self.floats, self.integers, self.points)
         ))  # fmt: skip
         start = 0
-        for array in (models.floats, models.integers, models.points):
-            stop = start + array[:1].nbytes
+        for array in models.saved():
+            stop = start + math.prod(array.shape[1:]) * array.itemsize
             array[...] = lines[:, start:stop].copy().view(array.dtype).reshape(array.shape)
             start = stop
         models.check()

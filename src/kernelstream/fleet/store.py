@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kernelstream.files.bytes import FileError, beside
+from kernelstream.files.bytes import FileError, beside, check_version
 from kernelstream.fleet.keys import from_text, to_text
 from kernelstream.parts import integer_at_least
 
@@ -114,11 +114,8 @@ class ModelStore:
         n_tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
         if n_tables and application != _APPLICATION:
             raise FileError(f"{self.path} is not a store of models.")
-        if version > _VERSION:
-            raise FileError(
-                f"{self.path} has version {version} of the format of stores, and this kernelstream "
-                f"reads up to {_VERSION}: install a newer one."
-            )
+        if n_tables:
+            check_version(f"the store {self.path}", version, _VERSION)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("BEGIN IMMEDIATE")  # which holds the file from now on
         if not n_tables:

@@ -89,6 +89,8 @@ class Intercept:
     True
     """
 
+    version = 1  # of its arrays, as of every part
+
     def __init__(self, fitted: bool, first_step: float):
         self.fitted = bool(fitted)
         self.first_step = float(first_step)
@@ -99,5 +101,5 @@ class Intercept:
     def state(self) -> InterceptState:
         return InterceptState(
             b=Field(("outputs",), 0.0), eta=Field(("outputs",), self.first_step),
-            felt=Field(("outputs",), 0.0, later=True), trace=Field(("outputs",), 0.0),
+            felt=Field(("outputs",), 0.0), trace=Field(("outputs",), 0.0),
         )  # fmt: skip

@@ -517,11 +517,6 @@ def _new_work(state: State) -> Work:
 def _source(machine: "Machine", X: Any, k: np.ndarray | None) -> Any:
     """Where the loop finds kernel values. The cache of the last call serves, if it is true yet."""
     state, n, n_slots = machine.state, machine.n_points, machine.n_slots
-    if n > 0 and not state.update.limit[:n].all():
-        raise ValueError(
-            "this model comes from a file of an earlier version, which kept the support vectors "
-            "and no more: it predicts, but cannot go on learning. Fit it again."
-        )
     if k is not None:
         return StoredLines(state.update.gram, k.astype(np.float64), n, np.arange(n_slots))
     rows = np.ascontiguousarray(X, np.float64)

@@ -32,6 +32,7 @@ from kernelstream.learner.plan import (
     rules_of,
     sizes_of,
     slots_of,
+    versions_of,
 )
 from kernelstream.learner.renewal import metric_of, renew_after, rows_until_renewal
 from kernelstream.learner.row_path import RowPath
@@ -60,11 +61,11 @@ from kernelstream.learner.state import (
     memory_of,
     n_bytes,
     only_nonzeros,
+    remembered,
     resize,
     snapshot,
 )
 from kernelstream.learner.state import arrays as state_arrays
-from kernelstream.learner.state import fields as state_fields
 from kernelstream.learner.undo import Undo
 from kernelstream.parts import Field
 from kernelstream.scalings import UNSCALED
@@ -810,12 +811,15 @@ class Machine(Learner):
 
     # --- to and from arrays ----------------------------------------------------------------------
 
+    def versions(self) -> dict[str, int]:
+        """Return the version of each record of the state, for files."""
+        return versions_of(self.parts)
+
     def to_arrays(self) -> dict[str, np.ndarray]:
         """All that the machine knows, as arrays by name; of slots, those that have been taken."""
         n = self.n_points
         arrays, (n_rows, n_new) = self.store.to_arrays(n), self._waiting()
-        walk = zip(state_arrays(self.state), state_fields(self.declared), strict=True)
-        for (name, array), (_, field) in walk:
+        for name, array, field in remembered(self.state, self.declared):
             n_known = n - n_new if field.beside_points else n
             taken = {"points": n_known, "tile": n_rows}
             arrays[name] = np.asarray(array[_taken(field, array.shape, taken)])
@@ -826,7 +830,7 @@ class Machine(Learner):
         return self.parts.update.n_waiting(self.state.update)
 
     def fill(self, arrays: dict[str, np.ndarray], computes_gram: bool = False) -> None:
-        """Take over what `to_arrays` gave, checked; arrays that older files lack stay as they are.
+        """Take over what `to_arrays` gave, checked.
 
         `computes_gram`: kernel values between points are not there, and computed from the rows.
 
@@ -835,9 +839,8 @@ class Machine(Learner):
         ValueError
             If an array makes no sense. The machine is then of no use.
         """
-        walk = zip(state_arrays(self.state), state_fields(self.declared), strict=True)
-        for (name, array), (_, field) in walk:
-            if name not in arrays and (field.later or (computes_gram and name == "gram.gram")):
+        for name, array, field in remembered(self.state, self.declared):
+            if computes_gram and name == "gram.gram":
                 continue
             saved = arrays[name]
             if saved.ndim != array.ndim:

@@ -25,8 +25,10 @@ __all__ = [
     "rules_of",
     "sizes_of",
     "slots_of",
+    "versions_of",
 ]
 
+MACHINE_VERSION = 1  # of the arrays that every machine has, and of how rows become updates
 _FIRST_SLOTS = 256  # of a budget without limit, which then doubles
 _FEW_FEATURES = 64  # up to here there may be a number for every two features
 _MANY_OUTPUTS = 64  # from here on a point keeps only the coefficients that its row touched
@@ -78,6 +80,16 @@ class Parts:
     def renews(self) -> bool:
         """Whether a scaling is renewed at some rows."""
         return bool(self.scaling.renews or self.target_scaling.renews)
+
+
+def versions_of(parts: Parts) -> dict[str, int]:
+    """Return the version of each record of a machine's state, by the names that files use."""
+    found = {"machine": MACHINE_VERSION, "intercept": Intercept.version}
+    kinds = ("kernel", "margin", "step_size", "update", "budget", "scaling", "target_scaling")
+    for kind in kinds:
+        part = getattr(parts, kind)
+        found[f"{kind} {type(part).__name__}"] = part.version
+    return found
 
 
 def rules_of(parts: Parts) -> Model:

@@ -503,7 +503,6 @@ def unit_of(machine: "Machine") -> float:
     dual = machine.state.update
     if dual.counted[0] == 0.0:
         raise ValueError(
-            "how certain a prediction is can only be said after a row has been learned; a model "
-            "from an older file has to learn another one first."
+            "how certain a prediction is can only be said after a row has been learned."
         )
     return float(dual.squared[0] / dual.counted[0])

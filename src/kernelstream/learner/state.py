@@ -35,6 +35,7 @@ __all__ = [
     "new_arrays",
     "note_drift",
     "only_nonzeros",
+    "remembered",
     "resize",
     "snapshot",
 ]
@@ -103,6 +104,13 @@ def arrays(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 fields = arrays  # of a declaration
+
+
+def remembered(record: Any, declared: Any) -> Iterator[tuple[str, Any, Field]]:
+    """Yield the name, array and declaration of all that is state, and not scratch memory."""
+    for (name, array), (_, field) in zip(arrays(record), fields(declared), strict=True):
+        if not field.scratch:
+            yield name, array, field
 
 
 def _shape(field: Field, sizes: dict[str, int]) -> tuple[int, ...]:
@@ -179,7 +187,7 @@ def n_bytes(declared: Any, sizes: dict[str, int]) -> int:
 def check_entries(record: Any, declared: Any, sizes: dict[str, int]) -> None:
     """Refuse numbers that are not within what their declaration says."""
     sizes = {**_FIXED, "points_and_one": sizes["points"] + 1, **sizes}
-    for (name, array), (_, field) in zip(arrays(record), fields(declared), strict=True):
+    for name, array, field in remembered(record, declared):
         if array.dtype.kind == "f":
             array = np.asarray(array)
             sound = (np.abs(array) <= np.float64(field.largest)) & (array >= field.least)

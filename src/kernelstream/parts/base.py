@@ -1,6 +1,6 @@
 """The base of the public parts."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from sklearn.base import BaseEstimator
 
@@ -11,7 +11,13 @@ __all__ = ["Part"]
 
 
 class Part(BaseEstimator):
-    """Base of the public parts. A subclass stores its arguments, then calls `check`."""
+    """Base of the public parts. A subclass stores its arguments, then calls `check`.
+
+    Files have the `version` of each part. A part raises it when the arrays that it declares, or
+    their meaning, change: files of another version are then refused.
+    """
+
+    version: ClassVar[int] = 1
 
     def check(self) -> None:
         """Raise if a parameter is out of range (called again when a model is built)."""

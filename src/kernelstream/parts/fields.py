@@ -26,9 +26,9 @@ class Field(NamedTuple):
     (rows that wait, one after the other), "six", "none". An array without axes holds one number.
     `fill` is the value of entries that nothing has written yet.
     `below` names the size that integers stay below; `least` and `largest` are what other numbers
-    stay within; a file must respect them. `later`: the first files did not have the array, and
-    their models are as if nothing had been written into it. `beside_points`: it may live where the
-    points do, on a device, since no loop of compiled code has to read it.
+    stay within; a file must respect them. `scratch`: working memory of one step, which no later
+    step reads: it is neither saved nor checked. `beside_points`: it may live where the points do,
+    on a device, since no loop of compiled code has to read it.
 
     Examples
     --------
@@ -43,5 +43,5 @@ class Field(NamedTuple):
     below: str | None = None
     least: float = -math.inf
     largest: float = LARGEST_NUMBER
-    later: bool = False
+    scratch: bool = False
     beside_points: bool = False

@@ -122,7 +122,7 @@ def by_name(kind: str, name: str) -> Any:
     return next(entry.cls for entry in all_parts(kind) if name in entry.names)
 
 
-def named(class_name: str) -> type | None:
+def named(class_name: str) -> Any:
     """The part of a class's name, as files give it; None where there is none.
 
     Parameters

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.files.bytes import FileError, from_bytes, to_bytes
+from kernelstream.files.bytes import FileError, check_version, from_bytes, to_bytes
 from kernelstream.fleet.keys import with_tuples
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
 
 _NAME = re.compile(r"log-(\d{20})\.ksl")
 _LENGTH = struct.Struct("<Q")
+_VERSION = 1  # of the records
 
 
 class Block(NamedTuple):
@@ -190,6 +191,7 @@ class Log:
         for i, (_, path) in enumerate(segments):
             for header, arrays in records(path, may_be_cut=i == last):
                 if "hashes" in arrays:
+                    check_version(f"the log {path}", header.get("version"), _VERSION)
                     self._recent_ids.fill(arrays["hashes"])
                     continue
                 block = Block.from_record(header, arrays)
@@ -222,7 +224,9 @@ class Log:
         path = self._folder / f"log-{position:020d}.ksl"
         new = path.open("wb", buffering=0)
         try:
-            write_record(new, to_bytes({}, {"hashes": self._recent_ids.to_array()}))
+            write_record(
+                new, to_bytes({"version": _VERSION}, {"hashes": self._recent_ids.to_array()})
+            )
             sync_folder(self._folder)
         except OSError:  # the present segment goes on
             new.close()

@@ -7,7 +7,7 @@ import numpy as np
 from kernelstream.serve.limits import Limits
 from kernelstream.serve.log import as_rows
 from kernelstream.serve.problems import Problem
-from kernelstream.tables import Block, Encoder, TableEncoder, encoder_from_json, shortened
+from kernelstream.tables import Block, TableEncoder, shortened
 
 __all__ = ["RowReader", "encoder_of"]
 
@@ -19,7 +19,7 @@ class RowReader:
     ----------
     columns : list of str or None
         The names of the model's features, if it knows them.
-    encoder : TableEncoder, Encoder or None
+    encoder : TableEncoder or None
         How a model that `kernelstream run` made encodes columns.
     limits : Limits
     takes_tables : bool, default=False
@@ -27,7 +27,7 @@ class RowReader:
     """
 
     def __init__(
-        self, columns: list[str] | None, encoder: TableEncoder | Encoder | None, limits: Limits,
+        self, columns: list[str] | None, encoder: TableEncoder | None, limits: Limits,
         takes_tables: bool = False,
     ):  # fmt: skip
         self._takes_tables = takes_tables
@@ -137,10 +137,10 @@ class RowReader:
             )  # fmt: skip
 
 
-def encoder_of(extra: dict[str, Any]) -> TableEncoder | Encoder | None:
+def encoder_of(extra: dict[str, Any]) -> TableEncoder | None:
     """How columns are encoded, of a file that `kernelstream run` made of a table."""
     saved = extra.get("encoder")
-    encoder = None if saved is None else encoder_from_json(saved)
+    encoder = None if saved is None else TableEncoder.from_json(saved)
     return None if encoder is None or encoder.is_sparse else encoder
 
 

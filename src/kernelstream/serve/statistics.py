@@ -5,10 +5,12 @@ import time
 from collections import Counter, deque
 from typing import Any
 
+from kernelstream.files.bytes import check_version
 from kernelstream.serve.estimator import Outcome
 
 __all__ = ["BASELINES", "History", "Statistics", "kind_of"]
 
+_VERSION = 1  # of what a checkpoint keeps of them
 _RECENT = 1000  # rows of the recent error
 _POINTS = 240  # most points of the history
 _FIRST_CHUNK = 16  # rows of a point, at the beginning
@@ -177,6 +179,8 @@ class Statistics:
     """
 
     def __init__(self, task: str, saved: dict[str, Any] | None = None):
+        if saved:
+            check_version("the statistics of the service", saved.get("version"), _VERSION)
         saved = saved or {}
         self.n_learned: int = saved.get("n_learned", 0)
         self.n_repeated: int = saved.get("n_repeated", 0)
@@ -200,7 +204,7 @@ class Statistics:
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain data."""
         return {
-            "n_learned": self.n_learned, "n_repeated": self.n_repeated,
+            "version": _VERSION, "n_learned": self.n_learned, "n_repeated": self.n_repeated,
             "skipped": dict(self.skipped), "error_sum": self.error_sum,
             "recent": list(self.recent), "events": list(self.events), "n_events": self.n_events,
             "bad_rows": list(self.bad_rows), "history": [self.history.points, self.history.chunk],

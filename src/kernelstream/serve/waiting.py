@@ -11,13 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kernelstream.files.bytes import to_bytes
+from kernelstream.files.bytes import check_version, to_bytes
 from kernelstream.serve.log import Block, records, sync_folder, write_record
 from kernelstream.waiting import WaitingRoom
 
 __all__ = ["DurableRoom"]
 
 _NAME = "waiting.ksl"
+_VERSION = 1  # of the records
 _RECORD = 10_000  # rows that are written together: bounds the memory that this takes
 
 
@@ -54,7 +55,9 @@ class DurableRoom:
         self._n_written = 0  # rows in the file
         if self._path.exists():
             for header, arrays in records(self._path, may_be_cut=True):
-                if "gone" in header:
+                if "version" in header:
+                    check_version(f"the file {self._path}", header["version"], _VERSION)
+                elif "gone" in header:
                     self._room.discharge(header["gone"])
                 else:
                     self._take_in(Block.from_record(header, arrays))
@@ -115,6 +118,7 @@ class DurableRoom:
         """Begin the file again, with the rows that still wait."""
         new, ids = self._path.with_suffix(".new"), self._room.ids
         with new.open("wb", buffering=0) as file:
+            write_record(file, to_bytes({"version": _VERSION}, {}))
             for start in range(0, len(ids), _RECORD):
                 write_record(file, self._block_of(ids[start : start + _RECORD]).to_bytes())
         self.close()

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as st
 
-from kernelstream.files.bytes import FileError, strange_headers
+from kernelstream.files.bytes import FileError, check_version, strange_headers
 from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.fleet import KeyedFleet
 from kernelstream.learner.rows import BadRow
@@ -258,11 +258,7 @@ def read_cell(content: bytes) -> tuple[KeyedFleet, Columns, int]:
     header, arrays = read_bytes(content)
     with strange_headers("the cell"):
         said = header["spark"]
-        if said["version"] > _VERSION:
-            raise FileError(
-                f"it has version {said['version']}, and this kernelstream reads up to {_VERSION}: "
-                "install a newer one."
-            )
+        check_version("the cell", said["version"], _VERSION)
         fleet = KeyedFleet.rebuild(header, arrays, None)
         fleet.n_jobs = 1
         if fleet.fleet_ is not None:

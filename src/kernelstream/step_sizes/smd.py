@@ -213,7 +213,7 @@ class SMD(StepSize):
     def state(self) -> SMDState:
         return SMDState(
             eta=Field((), float(self.initial), least=1e-300),
-            felt=Field((), 0.0, later=True),
+            felt=Field((), 0.0),
             mean_loss=Field((), 0.0),
         )
 

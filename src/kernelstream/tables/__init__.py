@@ -6,11 +6,11 @@ categories. It is plain data and is saved with the model, so that columns are al
 same way.
 """
 
-from kernelstream.tables.columns import TableEncoder, encoder_from_json
-from kernelstream.tables.encoding import Encoder, as_float, shortened
+from kernelstream.tables.columns import TableEncoder
 from kernelstream.tables.sources import Block, SourceError, open_source
+from kernelstream.tables.values import as_float, shortened
 
 __all__ = [
-    "Block", "Encoder", "SourceError", "TableEncoder", "as_float", "encoder_from_json",
+    "Block", "SourceError", "TableEncoder", "as_float",
     "open_source", "shortened",
 ]  # fmt: skip

@@ -6,11 +6,12 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream.estimators.columns import Column, Columns, is_date, is_missing
+from kernelstream.files.bytes import check_version
 from kernelstream.learner.rows import BadRow
-from kernelstream.tables.encoding import Encoder, as_float
 from kernelstream.tables.sources import Block
+from kernelstream.tables.values import as_float
 
-__all__ = ["TableEncoder", "encoder_from_json"]
+__all__ = ["TableEncoder"]
 
 _MOST_CATEGORIES = 64  # of a column, to get a feature each
 _N_HASHED = 32  # features of a column that has more
@@ -44,6 +45,8 @@ class TableEncoder:
     (2, {})
     """
 
+    version = 1  # of what a file keeps of it
+
     def __init__(self, columns: Columns | None, skips_missing: bool):
         self.columns = columns
         self.skips_missing = skips_missing
@@ -72,9 +75,6 @@ class TableEncoder:
         """By column, how many rows had a category without a feature of its own, if any."""
         counts = {} if self.columns is None else self.columns.n_unlisted()
         return {name: count for name, count in counts.items() if count}
-
-    def settle(self, block: Block) -> None:
-        """Do nothing: columns stay what they are."""
 
     def encode(self, block: Block) -> tuple[Any, dict[int, str]]:
         """The rows as numbers, and the problems of the records that could not be encoded.
@@ -116,34 +116,15 @@ class TableEncoder:
     def to_json(self) -> dict[str, Any]:
         """The encoder as plain data."""
         columns = None if self.columns is None else self.columns.to_json()
-        return {"version": 2, "columns": columns, "skips_missing": self.skips_missing}
+        return {"version": self.version, "columns": columns, "skips_missing": self.skips_missing}
 
     @classmethod
     def from_json(cls, record: dict[str, Any]) -> Self:
         """The encoder that `to_json` described."""
+        check_version("the encoder of tables", record["version"], cls.version)
         columns = record["columns"]
         columns = None if columns is None else Columns.from_json(columns)
         return cls(columns, bool(record["skips_missing"]))
-
-
-def encoder_from_json(record: dict[str, Any]) -> TableEncoder | Encoder:
-    """The encoder of a file: that of earlier versions has scaled numbers too.
-
-    Parameters
-    ----------
-    record : dict
-        What the encoder's `to_json` gave.
-
-    Examples
-    --------
-    >>> from kernelstream.tables import Block, TableEncoder, encoder_from_json
-    >>> rows = [["1.5", "red"], ["2.0", "blue"]]
-    >>> block = Block(["width", "colour"], rows, None, ["line 1", "line 2"], {})
-    >>> encoder = TableEncoder.from_block(block)
-    >>> encoder_from_json(encoder.to_json()).names
-    ['width', 'colour']
-    """
-    return TableEncoder.from_json(record) if "version" in record else Encoder.from_json(record)
 
 
 def _column(name: str, values: list[Any], hashed: bool) -> Column:

@@ -55,9 +55,9 @@ def tile_fields(has_rows: bool) -> OpenTile:
     tile = "tile" if has_rows else "none"
 
     def field(*axes: str) -> Field:
-        return Field(axes, 0.0, largest=LARGEST_SQUARE, later=True)
+        return Field(axes, 0.0, largest=LARGEST_SQUARE)
 
-    count = Field((), 0, int, below="tile", later=True)
+    count = Field((), 0, int, below="tile")
     return OpenTile(
         n_rows=count, n_joined=count, joined=count._replace(axes=(tile,)),
         x=field(tile, "features"), norm2=field(tile), a=field(tile, "points"),
@@ -414,15 +414,14 @@ class Dual(Update):
     def state(self, first_margin: float, compiles: bool) -> Any:
         lines, square = Field(("outputs", "points"), 0.0), Field(("points", "points"), 0.0)
         if self.direction == "newton":
-            sums = Field((), 0.0, least=0.0, largest=LARGEST_SQUARE, later=True)
+            sums = Field((), 0.0, least=0.0, largest=LARGEST_SQUARE)
             return NewtonState(
                 values=lines, covariance=square, squared=sums, counted=sums, bar=sums,
                 tile=tile_fields(compiles),
             )  # fmt: skip
         return GradientState(
             values=lines, covariance=square, products=square, moments=lines,
-            ones=Field(("points",), 0.0), star=lines._replace(later=True),
-            plain=lines._replace(later=True),
+            ones=Field(("points",), 0.0), star=lines, plain=lines,
         )  # fmt: skip
 
     def to_rule(self) -> Any:

@@ -97,7 +97,7 @@ class Explicit(Update):
         self.capped = capped
 
     def state(self, first_margin: float, compiles: bool) -> ExplicitState:
-        return ExplicitState(n_capped=Field((), 0, int, later=True))
+        return ExplicitState(n_capped=Field((), 0, int))
 
     def n_capped(self, state: Any) -> Any:
         return state.n_capped[..., 0]

@@ -115,15 +115,15 @@ class LASVM(Update):
     def state(self, first_margin: float, compiles: bool) -> Any:
         points = ("points",)
         own = ActiveState(
-            y=Field(points, 0.0, later=True),
-            limit=Field(points, 0.0, later=True),
-            row=Field(points, 0, int, later=True),
+            y=Field(points, 0.0),
+            limit=Field(points, 0.0),
+            row=Field(points, 0, int),
             # to a class that comes late all points are of the rest
-            gradients=Field(("outputs", "points"), -first_margin, later=True),
+            gradients=Field(("outputs", "points"), -first_margin),
         )
         if compiles:
             return own
-        return StoredActiveState(*own, gram=Field(("points", "points"), 0.0, later=True))
+        return StoredActiveState(*own, gram=Field(("points", "points"), 0.0))
 
     def to_rule(self) -> ActiveRule:
         self.check()

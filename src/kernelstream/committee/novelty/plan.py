@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from kernelstream.committee.mixing.highest import HighestState
+from kernelstream.committee.mixing.highest import HighestMean, HighestState
 from kernelstream.committee.novelty.history import (
     Searches,
     declared_history,
@@ -24,6 +24,7 @@ from kernelstream.parts import Field
 
 __all__ = ["Plan", "Scratch"]
 
+HISTORY_VERSION = 1  # of the arrays that members share, and of what they mean
 _N_HIGHEST = 2  # members that count
 
 
@@ -79,6 +80,14 @@ class Plan(NamedTuple):
                 calm=Field((), 0.0, least=0.0),
             ),
         )
+
+    def versions(self) -> dict[str, int]:
+        """Return the version of each record of the state, by the names that files use."""
+        of_members = {
+            f"member {name} {type(member).__name__}": member.version
+            for name, member in zip(self.names, self.members, strict=True)
+        }
+        return {"history": HISTORY_VERSION, "mixing HighestMean": HighestMean.version, **of_members}
 
     def new_state(self) -> NoveltyState:
         """Return the arrays of an untrained model."""
