@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # The supported versions of Python that are here and start, the lowest first.
 PYTHONS = $(foreach v,3.11 3.12 3.13 3.14,$(shell python$(v) --version >/dev/null 2>&1 && echo python$(v)))
 
-.PHONY: demo test lowest spark nightly golden check format bench docs dist clean
+.PHONY: demo test lowest spark nightly golden check format lock bench docs dist clean
 
 # The environment is made again when a pyproject.toml changes. Both distributions are installed.
 $(VENV)/.ready: pyproject.toml lab/pyproject.toml
@@ -60,6 +60,14 @@ check: $(VENV)/.ready  ## format, lint, types, import rules, spelling
 format: $(VENV)/.ready
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# Hosted runs install these versions; PIP_CONSTRAINT=requirements/dev.txt does so here. Ours are not
+# in the file, and the names of package indexes never are.
+lock: $(VENV)/.ready  ## the newest versions of all packages for development, in requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
+		--no-emit-index-url --no-emit-find-links --no-emit-package kernelstream \
+		--no-emit-package kernelstream-lab --output-file requirements/dev.txt requirements/dev.in
 
 bench: $(VENV)/.ready  ## speed as ratios, measured side by side
 	INTO=$(INTO) $(BIN)/python benchmarks/run.py $(ONLY)

@@ -270,6 +270,7 @@ def test_a_pipe_in_and_a_pipe_out(tmp_path, table):
     assert same.stdout == found.stdout
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_stopped_and_killed_runs_are_resumed(tmp_path, table):
     long = pd.concat([table] * 20, ignore_index=True)
     path = written(tmp_path, long, "csv")

@@ -1,5 +1,6 @@
 """The demo: a stream that changes, and a stop that need not wait for the compiler."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ def compilers(monkeypatch, tmp_path):
     return found
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
 def test_it_stops_while_it_compiles(compilers, tmp_path):
     compilers.seconds = 600
     demo = Demo(tmp_path / "folder")
