@@ -205,7 +205,7 @@ _PRESETS = {
         ("classifier",),
     ),
     "lasvm": Preset(
-        "online SVM on an active set; finish() solves it exactly (Bordes and others 2005)",
+        "online SVM on an active set; finish() solves the SVM of that set (Bordes and others 2005)",
         None,
         lambda task: {
             "update": LASVM(), "budget": Unbounded(), "regularization": 1.0, "fit_intercept": True,

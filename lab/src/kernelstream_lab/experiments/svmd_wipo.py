@@ -1,6 +1,6 @@
 """SVMD, figure 8: patents in a taxonomy."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,20 +30,33 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
     tidy(left, right)
 
 
-def _learn(
-    structure: Taxonomy | None, tree: Taxonomy, X: np.ndarray, y: np.ndarray, n_rows: int, line: str
-) -> dict[str, Any]:
+class _Run(NamedTuple):
+    """A run: whether the model knows the tree, the rule of its step size, its line style."""
+
+    knows_tree: bool
+    normalized: bool
+    line: str
+
+
+_RUNS = {
+    "SVMD, taxonomy": _Run(True, True, "svmd"),
+    "SVMD, taxonomy, rule (33)": _Run(True, False, "svmd beside"),
+    "SVMD, flat labels": _Run(False, False, "norma"),
+}
+
+
+def _learn(run: _Run, tree: Taxonomy, X: np.ndarray, y: np.ndarray, n_rows: int) -> dict[str, Any]:
     """Make two passes with or without the tree; returns errors and tree distances by pass."""
     model = KernelClassifier(
-        "linear", label_structure=structure, budget=1024, step_size=SMD(1.0, 0.1, 0.999),
-        regularization=1 / n_rows,
+        "linear", label_structure=tree if run.knows_tree else None, budget=1024,
+        step_size=SMD(1.0, 0.1, 0.999, normalized=run.normalized), regularization=1 / n_rows,
     )  # fmt: skip
     result = prequential(model, X, y)
     loss = tree.distances(y, result.predictions)
     average_loss = np.cumsum(loss) / np.arange(1, len(loss) + 1)
     kept = np.arange(4, len(y), max(1, len(y) // 800))
     return {
-        "line": line,
+        "line": run.line,
         "row": (kept + 1).tolist(),
         "average_error": numbers(result.average_error[kept]),
         "average_loss": numbers(average_loss[kept]),
@@ -63,6 +76,8 @@ def _learn(
         "shuffled, two passes in the same order",
         "kernel": "linear, times the number of common ancestors of two labels (65)",
         "loss": "the graph-structured hinge (25), distances in the tree (62)",
+        "step size": "with the taxonomy rule (33) with <g, v> divided by the running mean loss, "
+        "and rule (33) itself; with flat labels rule (33)",
         "c": "1 / n", "eta_0": 1, "mu": 0.1, "lambda": 0.999, "buffer": 1024,
     },
     caption="Average error and average distance in the tree between the true label and the "
@@ -70,18 +85,14 @@ def _learn(
     draw=_draw,
 )  # fmt: skip
 def run(setting: Setting) -> Outcome:
-    """Run SVMD with the tree, and with flat labels instead."""
+    """Run SVMD with the tree by two rules of the step size, and with flat labels."""
     data = setting.load("wipo-alpha")
     n_rows = setting.choose(len(data.X), 300)
     tree = Taxonomy.from_paths(data.leaf_names.tolist())
     order = np.tile(setting.random().permutation(len(data.X))[:n_rows], 2)
     X, y = unit_rows(data.X)[order], data.y[order]
-    structures = {"SVMD, taxonomy": (tree, "svmd"), "SVMD, flat labels": (None, "norma")}
-    runs = {
-        label: _learn(structures[label][0], tree, X, y, n_rows, structures[label][1])
-        for label in setting.each(structures)
-    }
-    with_tree, flat = runs.values()
+    runs = {label: _learn(_RUNS[label], tree, X, y, n_rows) for label in setting.each(_RUNS)}
+    with_tree, by_paper, flat = runs.values()
     rows = [
         Row(f"error, {which} pass, taxonomy", paper, percent(with_tree["errors"][i]))
         for i, (which, paper) in enumerate([("first", "75 %"), ("second", "68 %")])
@@ -89,6 +100,16 @@ def run(setting: Setting) -> Outcome:
     rows += [
         Row("tree loss, first pass, taxonomy", "1.32", f"{with_tree['losses'][0]:.2f}"),
         Row("tree loss, both passes, taxonomy", "1.28", f"{with_tree['loss_over_both']:.2f}"),
+        Row(
+            "error, first and second pass, taxonomy, rule (33)",
+            "75, 68 %",
+            _two(by_paper["errors"], percent),
+        ),
+        Row(
+            "tree loss, first pass and both, taxonomy, rule (33)",
+            "1.32, 1.28",
+            f"{by_paper['losses'][0]:.2f}, {by_paper['loss_over_both']:.2f}",
+        ),
         Row("error, first and second pass, flat labels", "-", _two(flat["errors"], percent)),
         Row("tree loss, first and second pass, flat labels", "-", _two(flat["losses"], _plain)),
     ]
@@ -107,12 +128,22 @@ def run(setting: Setting) -> Outcome:
             ),
             f"{_two(with_tree['losses'], _plain)}; flat {_two(flat['losses'], _plain)}",
         ),
+        Check(
+            "The same with the paper's own rule (33) for the step size.",
+            all(
+                ours < other for ours, other in zip(by_paper["losses"], flat["losses"], strict=True)
+            ),
+            f"{_two(by_paper['losses'], _plain)}; flat {_two(flat['losses'], _plain)}",
+        ),
     ]
     notes = [
         "The figures of the paper are not comparable: it has 160 labels and a bag of words, this "
         "copy of the data has 57 coarser labels and 100 LSA features.",
-        "With a label structure, SMD divides losses by their running mean. With the unchanged rule "
-        "of the paper the step size collapses in some orders of the rows (docs/labels.md).",
+        "The step size with the taxonomy follows a rule of our own: (33) with <g, v> divided by "
+        "the running mean of the loss (docs/labels.md). With the paper's rule the step size "
+        "collapses in some orders of the rows, this one among them, and the tree loss is then "
+        "higher than with flat labels. Over seeds 0 to 7 it is lower in both passes in three "
+        "orders, and with our rule in seven.",
         "Both passes have the same order. With another order in the second pass, its error is 52.0 "
         "% and its tree loss 1.07 (flat labels: 52.3 %, 1.15).",
     ]
