@@ -79,7 +79,7 @@ class BudgetRule(Protocol):
 class Budget(Part):
     """Base of the budgets. Each declares its own state record, and lowers to a rule."""
 
-    size: int
+    size: Any
     keeps_all = False  # every row with a coefficient stays a point
     is_dictionary = False  # rows join by what they add, and the others are combinations of them
     projects = False  # what goes is projected on what stays, or merged: old coefficients change

@@ -2,12 +2,13 @@
 
 from kernelstream.budgets.base import NO_LIMIT
 from kernelstream.budgets.projection import LeastLossRule, ProjectingBudget
-from kernelstream.parts import integer_at_least, number, part
+from kernelstream.parts import integer_at_least, number, parameters, part
 
 __all__ = ["Independent"]
 
 
 @part("budget")
+@parameters
 class Independent(ProjectingBudget):
     """Keep a point only if the others cannot stand in for it (SOG-SVR, section 3).
 
@@ -45,18 +46,13 @@ class Independent(ProjectingBudget):
     True
     """
 
-    is_dictionary = True
+    tolerance: float = 0.01
+    size: int | None = None
+    ridge: float = 0.0
+    worth: float = 1.0
+    relative: bool = False
 
-    def __init__(
-        self, tolerance: float = 0.01, size: int | None = None, ridge: float = 0.0,
-        worth: float = 1.0, relative: bool = False,
-    ):  # fmt: skip
-        self.tolerance = tolerance
-        self.size = size  # type: ignore[assignment]
-        self.ridge = ridge
-        self.worth = worth
-        self.relative = relative
-        self.check()
+    is_dictionary = True
 
     def check(self) -> None:
         number("tolerance", self.tolerance, at_least=0)

@@ -1,12 +1,13 @@
 """The budget that projects the point whose loss changes f least."""
 
 from kernelstream.budgets.projection import LeastLossRule, ProjectingBudget
-from kernelstream.parts import integer_at_least, number, part
+from kernelstream.parts import integer_at_least, number, parameters, part
 
 __all__ = ["LeastLoss"]
 
 
 @part("budget")
+@parameters
 class LeastLoss(ProjectingBudget):
     """Project the point on the others whose loss changes f least.
 
@@ -32,10 +33,8 @@ class LeastLoss(ProjectingBudget):
     64
     """
 
-    def __init__(self, size: int = 256, tolerance: float = 1e-6):
-        self.size = size
-        self.tolerance = tolerance
-        self.check()
+    size: int = 256
+    tolerance: float = 1e-6
 
     def check(self) -> None:
         integer_at_least("budget", self.size, 1)

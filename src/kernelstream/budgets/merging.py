@@ -10,7 +10,16 @@ from kernelstream.compiled import compiled, helper
 from kernelstream.elementary import exp_of_negative, log_of_share, power_of_two
 from kernelstream.expansion import IS_DROPPED, IS_MERGED, JOINS, MERGES, REPLACES, Merging
 from kernelstream.expansion.operations import put_into_gram
-from kernelstream.parts import LARGEST_NUMBER, SLACK, Choice, Field, integer_at_least, part, rule
+from kernelstream.parts import (
+    LARGEST_NUMBER,
+    SLACK,
+    Choice,
+    Field,
+    integer_at_least,
+    parameters,
+    part,
+    rule,
+)
 
 __all__ = ["Merge", "best_share", "cost_of_merging", "first_share"]
 
@@ -219,6 +228,7 @@ class MergeRule(NamedTuple):
 
 
 @part("budget")
+@parameters
 class Merge(Budget):
     """Make one point of two, where the kernel is RBF.
 
@@ -254,12 +264,10 @@ class Merge(Budget):
     512
     """
 
-    projects = True
+    size: int = 256
+    most: int | None = None
 
-    def __init__(self, size: int = 256, most: int | None = None):
-        self.size = size
-        self.most = most
-        self.check()
+    projects = True
 
     def check(self) -> None:
         integer_at_least("budget", self.size, 2)

@@ -9,7 +9,7 @@ from scipy.special import lambertw
 from kernelstream.budgets.base import NO_LIMIT, BudgetRule
 from kernelstream.budgets.dropping import Dropping, RingRule
 from kernelstream.expansion import JOINS, REPLACES, Replacing
-from kernelstream.parts import Field, integer_at_least, number, part, rule
+from kernelstream.parts import Field, integer_at_least, number, parameters, part, rule
 
 __all__ = ["OldestOut"]
 
@@ -89,6 +89,7 @@ class ExpiringRule(NamedTuple):
 
 
 @part("budget")
+@parameters
 class OldestOut(Dropping):
     """Keep the last `size` points (the circular buffer of the SVMD paper, section 5.5).
 
@@ -142,15 +143,10 @@ class OldestOut(Dropping):
     (True, True)
     """
 
-    def __init__(
-        self, size: int = 512, exact: bool | None = None, max_age: int | None = None,
-        max_error: float | None = None,
-    ):  # fmt: skip
-        self.size = size
-        self.exact = exact
-        self.max_age = max_age
-        self.max_error = max_error
-        self.check()
+    size: int = 512
+    exact: bool | None = None
+    max_age: int | None = None
+    max_error: float | None = None
 
     def check(self) -> None:
         super().check()

@@ -6,7 +6,7 @@ from kernelstream.budgets.base import BudgetRule, fade, norm2_of, smallest
 from kernelstream.budgets.dropping import Dropping
 from kernelstream.elementary import power_of_two
 from kernelstream.expansion import IS_DROPPED, JOINS, REPLACES, Replacing
-from kernelstream.parts import SLACK, Field, integer_at_least, part, rule
+from kernelstream.parts import SLACK, Field, integer_at_least, parameters, part, rule
 
 __all__ = ["SmallestOut"]
 
@@ -64,6 +64,7 @@ class FadingSmallestRule(NamedTuple):
 
 
 @part("budget")
+@parameters
 class SmallestOut(Dropping):
     """Drop the point with the smallest coefficients (SILK); the new point competes for its place.
 
@@ -88,11 +89,9 @@ class SmallestOut(Dropping):
     64
     """
 
-    def __init__(self, size: int = 128, exact: bool | None = None, half_life: int | None = None):
-        self.size = size
-        self.exact = exact
-        self.half_life = half_life
-        self.check()
+    size: int = 128
+    exact: bool | None = None
+    half_life: int | None = None
 
     def check(self) -> None:
         super().check()

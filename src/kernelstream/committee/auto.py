@@ -4,13 +4,14 @@ What each member is worth is measured in docs/untuned.md.
 """
 
 import math
+from dataclasses import KW_ONLY
 from typing import Any
 
 from kernelstream.budgets import Independent, Merge
 from kernelstream.committee.estimators import CommitteeClassifier, CommitteeRegressor
 from kernelstream.committee.members import Member
 from kernelstream.kernels import RBF, Bias, Forest, Linear, Matern, Scaled, Sum
-from kernelstream.parts import integer_at_least
+from kernelstream.parts import integer_at_least, parameters
 from kernelstream.presets import make
 from kernelstream.scalings import Renewed, Running
 from kernelstream.step_sizes import AdaGrad, VectorSMD
@@ -37,6 +38,7 @@ _CAREFUL = VectorSMD(0.1, meta=0.05, decay=0.9)
 _WHOLE_LOSS = 3.0  # C of passive-aggressive steps which it hardly ever limits
 
 
+@parameters
 class AutoClassifier(CommitteeClassifier):
     """A classifier for streams with nothing to tune.
 
@@ -96,19 +98,9 @@ class AutoClassifier(CommitteeClassifier):
     True
     """
 
-    def __init__(
-        self, members: Any = None, *, mixing: Any = None, budget: int = 512,
-        prompt_targets: bool = False, n_jobs: int | None = None, device: Any = None,
-        class_weight: Any = None, missing: Any = "mean", waiting_rows: int = 10_000,
-        on_bad_row: Any = "raise", random_state: Any = 0,
-    ):  # fmt: skip
-        super().__init__(
-            members, mixing=mixing, n_jobs=n_jobs, device=device, class_weight=class_weight,
-            missing=missing, waiting_rows=waiting_rows, on_bad_row=on_bad_row,
-            random_state=random_state,
-        )  # fmt: skip
-        self.budget = budget
-        self.prompt_targets = prompt_targets
+    _: KW_ONLY
+    budget: int = 512
+    prompt_targets: bool = False
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind."""
@@ -180,6 +172,7 @@ _MACHINES = {
 _SPARSE = (("adagrad", _COMPRESSED), ("smd-linear", _UNIT), ("linear-pa", _UNIT))
 
 
+@parameters
 class AutoRegressor(CommitteeRegressor):
     """A regressor for streams with nothing to tune.
 
@@ -236,18 +229,9 @@ class AutoRegressor(CommitteeRegressor):
     True
     """
 
-    def __init__(
-        self, members: Any = None, *, mixing: Any = None, budget: int = 224,
-        prompt_targets: bool = False, n_jobs: int | None = None, device: Any = None,
-        missing: Any = "mean", waiting_rows: int = 10_000, on_bad_row: Any = "raise",
-        random_state: Any = 0,
-    ):  # fmt: skip
-        super().__init__(
-            members, mixing=mixing, n_jobs=n_jobs, device=device, missing=missing,
-            waiting_rows=waiting_rows, on_bad_row=on_bad_row, random_state=random_state,
-        )  # fmt: skip
-        self.budget = budget
-        self.prompt_targets = prompt_targets
+    _: KW_ONLY
+    budget: int = 224
+    prompt_targets: bool = False
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind."""

@@ -1,6 +1,7 @@
 """Novelty detection with nothing to tune."""
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,14 @@ from kernelstream.committee.wrapped import Wrapped
 from kernelstream.estimators import Detecting, StreamEstimator
 from kernelstream.estimators.base import Rows
 from kernelstream.files.bytes import FileError, check_versions
-from kernelstream.parts import integer_at_least, names, number
+from kernelstream.parts import integer_at_least, names, number, parameters
 
 __all__ = ["AutoDetector"]
 
 _MEMBERS = ["z-score", "local", "projections", "mahalanobis", "white-local"]
 
 
+@parameters
 class AutoDetector(Detecting):
     """Novelty detection with nothing to tune: is this row like what came before?
 
@@ -74,16 +76,13 @@ class AutoDetector(Detecting):
     array([ 1, -1])
     """
 
-    def __init__(
-        self, nu: float = 0.05, *, members: Any = None, budget: int | None = None,
-        random_state: Any = None, missing: Any = "mean", on_bad_row: Any = "raise",
-    ):  # fmt: skip
-        self.nu = nu
-        self.members = members
-        self.budget = budget
-        self.random_state = random_state
-        self.missing = missing
-        self.on_bad_row = on_bad_row
+    nu: float = 0.05
+    _: KW_ONLY
+    members: Any = None
+    budget: int | None = None
+    random_state: Any = None
+    missing: Any = "mean"
+    on_bad_row: Any = "raise"
 
     def _rows(
         self, X: Any, y: Any = "no_validation", is_encoded: bool = False, **options: Any

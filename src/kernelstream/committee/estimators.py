@@ -1,5 +1,6 @@
 """Committees as scikit-learn estimators."""
 
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from kernelstream.estimators.base import Rows
 from kernelstream.files.bytes import FileError
 from kernelstream.files.parts import from_json, to_json
 from kernelstream.learner.learner import Learner
-from kernelstream.parts import integer_at_least, number, one_of
+from kernelstream.parts import integer_at_least, number, one_of, parameters
 from kernelstream.stores import as_device
 from kernelstream.threads import n_cores
 
@@ -24,8 +25,18 @@ __all__ = [
 ]  # fmt: skip
 
 
+@parameters
 class CommitteeEstimator(StreamEstimator):
     """What committees share: members as parameters, and one machine for each of them."""
+
+    members: Any = None
+    _: KW_ONLY
+    mixing: Any = None
+    n_jobs: int | None = None
+    device: Any = None
+    missing: Any = "mean"
+    on_bad_row: Any = "raise"
+    random_state: Any = 0
 
     default_mixing: ClassVar[Any]
     readable = {  # noqa: RUF012 (never changed)
@@ -34,19 +45,6 @@ class CommitteeEstimator(StreamEstimator):
             zip(learned.machine.names, learned.machine.weights.tolist(), strict=True)
         ),
     }
-
-    def __init__(
-        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        device: Any = None, missing: Any = "mean", on_bad_row: Any = "raise",
-        random_state: Any = 0,
-    ):  # fmt: skip
-        self.members = members
-        self.mixing = mixing
-        self.n_jobs = n_jobs
-        self.device = device
-        self.missing = missing
-        self.on_bad_row = on_bad_row
-        self.random_state = random_state
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
         """The members for rows of a kind, as estimators that have learned nothing."""
@@ -157,6 +155,7 @@ class CommitteeEstimator(StreamEstimator):
         return Member(name, as_member(from_json(own["model"], arrays, kernel), self.task), factor)
 
 
+@parameters
 class CommitteeClassifier(CommitteeEstimator, Classifying):
     """Classifiers side by side, whose scores are mixed online.
 
@@ -209,19 +208,11 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
     ['svmd', 'pa']
     """
 
-    default_mixing = NewtonStacking()
+    _: KW_ONLY
+    class_weight: Any = None
+    waiting_rows: int = 10_000
 
-    def __init__(
-        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        device: Any = None, class_weight: Any = None, missing: Any = "mean",
-        waiting_rows: int = 10_000, on_bad_row: Any = "raise", random_state: Any = 0,
-    ):  # fmt: skip
-        super().__init__(
-            members, mixing=mixing, n_jobs=n_jobs, device=device, missing=missing,
-            on_bad_row=on_bad_row, random_state=random_state,
-        )  # fmt: skip
-        self.class_weight = class_weight
-        self.waiting_rows = waiting_rows
+    default_mixing = NewtonStacking()
 
     def no_probabilities(self) -> str | None:
         """Why there is no `predict_proba`, if so."""
@@ -230,6 +221,7 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
         return f"predict_proba is not available with mixing={self.mixing!r}."
 
 
+@parameters
 class CommitteeRegressor(CommitteeEstimator, Regressing):
     """Regressors side by side, whose predictions are mixed online.
 
@@ -255,18 +247,10 @@ class CommitteeRegressor(CommitteeEstimator, Regressing):
     True
     """
 
-    default_mixing = RidgeStacking()
+    _: KW_ONLY
+    waiting_rows: int = 10_000
 
-    def __init__(
-        self, members: Any = None, *, mixing: Any = None, n_jobs: int | None = None,
-        device: Any = None, missing: Any = "mean", waiting_rows: int = 10_000,
-        on_bad_row: Any = "raise", random_state: Any = 0,
-    ):  # fmt: skip
-        super().__init__(
-            members, mixing=mixing, n_jobs=n_jobs, device=device, missing=missing,
-            on_bad_row=on_bad_row, random_state=random_state,
-        )  # fmt: skip
-        self.waiting_rows = waiting_rows
+    default_mixing = RidgeStacking()
 
 
 class CommitteeDetector(CommitteeEstimator, Detecting):

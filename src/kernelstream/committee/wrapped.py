@@ -1,5 +1,6 @@
 """Estimators of other libraries as members of committees, with the parameters that such have."""
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 from scipy import sparse
@@ -10,11 +11,13 @@ from kernelstream.committee.libraries import Library, library_of
 from kernelstream.committee.wrapped_machine import Kind, Scalings, WrappedMachine
 from kernelstream.estimators import StreamEstimator
 from kernelstream.estimators.base import Rows
+from kernelstream.parts import parameters
 from kernelstream.scalings import as_scaling
 
 __all__ = ["Wrapped"]
 
 
+@parameters
 class Wrapped(BaseEstimator):
     """An estimator of scikit-learn or River as a member of a committee.
 
@@ -54,10 +57,10 @@ class Wrapped(BaseEstimator):
     ['pa', 'sgd']
     """
 
-    def __init__(self, estimator: Any, *, scaling: Any = None, target_scaling: Any = None):
-        self.estimator = estimator
-        self.scaling = scaling
-        self.target_scaling = target_scaling
+    estimator: Any
+    _: KW_ONLY
+    scaling: Any = None
+    target_scaling: Any = None
 
     def for_task(self, task: str) -> "Wrapped":
         """The same as a member for a task; a `TypeError` says why there is none."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +26,7 @@ from kernelstream.estimators.labels import (
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.rows import BadRow
-from kernelstream.parts import integer_at_least
+from kernelstream.parts import integer_at_least, parameters
 from kernelstream.updates import as_update
 
 __all__ = ["Classifying", "KernelClassifier"]
@@ -402,6 +403,7 @@ def _check_declared(classes: Any, labels: Labels) -> None:
         )
 
 
+@parameters
 class KernelClassifier(Classifying, KernelEstimator):
     """An online kernel classifier that sets its own step size.
 
@@ -552,58 +554,13 @@ class KernelClassifier(Classifying, KernelEstimator):
     True
     """
 
-    predictors: ClassVar[tuple[str, ...]] = ("last", "averaged", "voted")
+    _: KW_ONLY
+    label_structure: LabelStructure | None = None
+    fit_intercept: bool = False
+    class_weight: Any = None
+    waiting_rows: int = 10_000
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = "auto",
-        degree: int = 3,
-        coef0: float = 0.0,
-        loss: str = "hinge",
-        label_structure: LabelStructure | None = None,
-        margin: Any = 1.0,
-        nu: float | None = None,
-        step_size: Any = "smd",
-        update: Any = "explicit",
-        budget: Any = "auto",
-        C: float = 1.0,
-        regularization: float | None = None,
-        fit_intercept: bool = False,
-        n_epochs: int = 1,
-        random_state: Any = None,
-        predictor: str = "last",
-        scaling: Any = None,
-        device: Any = None,
-        class_weight: Any = None,
-        missing: Any = "error",
-        waiting_rows: int = 10_000,
-        on_bad_row: Any = "raise",
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.label_structure = label_structure
-        self.margin = margin
-        self.nu = nu
-        self.step_size = step_size
-        self.update = update
-        self.budget = budget
-        self.C = C
-        self.regularization = regularization
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.random_state = random_state
-        self.predictor = predictor
-        self.scaling = scaling
-        self.device = device
-        self.class_weight = class_weight
-        self.missing = missing
-        self.waiting_rows = waiting_rows
-        self.on_bad_row = on_bad_row
+    predictors: ClassVar[tuple[str, ...]] = ("last", "averaged", "voted")
 
     def comparable_targets(self, rows: Rows) -> np.ndarray:
         assert rows.labels is not None

@@ -1,5 +1,6 @@
 """Novelty detection."""
 
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -10,6 +11,7 @@ from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.learner.machine import Machine
 from kernelstream.margins import Nu
+from kernelstream.parts import parameters
 
 __all__ = ["Detecting", "NoveltyDetector"]
 
@@ -166,6 +168,7 @@ class Detecting(OutlierMixin, Saveable):
             return self._threshold(machine)
 
 
+@parameters
 class NoveltyDetector(Detecting, KernelEstimator):
     """An online one-class support vector machine: is this row like what came before?
 
@@ -212,50 +215,11 @@ class NoveltyDetector(Detecting, KernelEstimator):
     array([ 1, -1])
     """
 
-    default_margin = Nu(0.05)
+    _: KW_ONLY
+    loss: str = "novelty"
+    margin: Any = None
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = "auto",
-        degree: int = 3,
-        coef0: float = 0.0,
-        loss: str = "novelty",
-        margin: Any = None,
-        nu: float | None = None,
-        step_size: Any = "smd",
-        update: Any = "explicit",
-        budget: Any = "auto",
-        C: float = 1.0,
-        regularization: float | None = None,
-        n_epochs: int = 1,
-        random_state: Any = None,
-        predictor: str = "last",
-        scaling: Any = None,
-        device: Any = None,
-        missing: Any = "error",
-        on_bad_row: Any = "raise",
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.margin = margin
-        self.nu = nu
-        self.step_size = step_size
-        self.update = update
-        self.budget = budget
-        self.C = C
-        self.regularization = regularization
-        self.n_epochs = n_epochs
-        self.random_state = random_state
-        self.predictor = predictor
-        self.scaling = scaling
-        self.device = device
-        self.missing = missing
-        self.on_bad_row = on_bad_row
+    default_margin = Nu(0.05)
 
     def _threshold(self, machine: Machine) -> float:
         if self.predictor == "averaged":

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
@@ -11,6 +12,7 @@ from kernelstream.estimators.base import Rows
 from kernelstream.estimators.files import Saveable
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.learner.rows import extreme_target
+from kernelstream.parts import parameters
 
 __all__ = ["KernelRegressor", "Regressing"]
 
@@ -169,6 +171,7 @@ def _as_number(target: Any) -> float:
         ) from None
 
 
+@parameters
 class KernelRegressor(Regressing, KernelEstimator):
     """An online kernel regressor that sets its own step size.
 
@@ -221,54 +224,11 @@ class KernelRegressor(Regressing, KernelEstimator):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = "rbf",
-        *,
-        gamma: Any = "auto",
-        degree: int = 3,
-        coef0: float = 0.0,
-        loss: str = "squared_error",
-        margin: Any = 1.0,
-        nu: float | None = None,
-        step_size: Any = "smd",
-        update: Any = "explicit",
-        budget: Any = "auto",
-        C: float = 1.0,
-        regularization: float | None = None,
-        fit_intercept: bool = False,
-        n_epochs: int = 1,
-        random_state: Any = None,
-        predictor: str = "last",
-        scaling: Any = None,
-        target_scaling: Any = None,
-        device: Any = None,
-        missing: Any = "error",
-        waiting_rows: int = 10_000,
-        on_bad_row: Any = "raise",
-    ):
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.loss = loss
-        self.margin = margin
-        self.nu = nu
-        self.step_size = step_size
-        self.update = update
-        self.budget = budget
-        self.C = C
-        self.regularization = regularization
-        self.fit_intercept = fit_intercept
-        self.n_epochs = n_epochs
-        self.random_state = random_state
-        self.predictor = predictor
-        self.scaling = scaling
-        self.target_scaling = target_scaling
-        self.device = device
-        self.missing = missing
-        self.waiting_rows = waiting_rows
-        self.on_bad_row = on_bad_row
+    _: KW_ONLY
+    loss: str = "squared_error"
+    fit_intercept: bool = False
+    target_scaling: Any = None
+    waiting_rows: int = 10_000
 
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
         """`coef_`, of shape (features,), as scikit-learn's linear regressors have it."""

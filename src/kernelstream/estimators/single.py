@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from dataclasses import KW_ONLY
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from kernelstream.estimators.choices import (
 )
 from kernelstream.estimators.health import Health
 from kernelstream.learner.machine import Machine
-from kernelstream.parts import one_of
+from kernelstream.parts import one_of, parameters
 
 __all__ = ["KernelEstimator"]
 
@@ -70,31 +71,34 @@ READABLE: dict[str, Callable[[Any, Learned], Any]] = {
 }
 
 
+@parameters
 class KernelEstimator(StreamEstimator):
     """Base of the estimators of one machine."""
+
+    kernel: Any = "rbf"
+    _: KW_ONLY
+    gamma: Any = "auto"
+    degree: int = 3
+    coef0: float = 0.0
+    loss: str = "hinge"
+    margin: Any = 1.0
+    nu: float | None = None
+    step_size: Any = "smd"
+    update: Any = "explicit"
+    budget: Any = "auto"
+    C: float = 1.0
+    regularization: float | None = None
+    n_epochs: int = 1
+    random_state: Any = None
+    predictor: str = "last"
+    scaling: Any = None
+    device: Any = None
+    missing: Any = "error"
+    on_bad_row: Any = "raise"
 
     readable = READABLE
     default_margin: ClassVar[Any] = 1.0
     predictors: ClassVar[tuple[str, ...]] = ("last", "averaged")
-
-    # Parameters, declared here for the methods below; every subclass has its own __init__.
-    kernel: Any
-    gamma: Any
-    degree: Any
-    coef0: Any
-    loss: Any
-    margin: Any
-    nu: Any
-    step_size: Any
-    update: Any
-    budget: Any
-    C: Any
-    regularization: Any
-    n_epochs: Any
-    random_state: Any
-    predictor: Any
-    scaling: Any
-    device: Any
 
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
         """`coef_` from the weights of every output."""

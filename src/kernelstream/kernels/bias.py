@@ -7,7 +7,7 @@ import numpy as np
 
 from kernelstream.kernels.base import Kernel, number_of
 from kernelstream.kernels.sums import squared_norms
-from kernelstream.parts import number, part, rule
+from kernelstream.parts import number, parameters, part, rule
 
 __all__ = ["Bias"]
 
@@ -30,6 +30,7 @@ class BiasRule(NamedTuple):
 
 
 @part("kernel")
+@parameters
 class Bias(Kernel):
     """``k(x, z) = value``: in a sum of kernels, an intercept that is part of f.
 
@@ -45,14 +46,12 @@ class Bias(Kernel):
     array([[2.]])
     """
 
+    value: float = 1.0
+
     has_constant = True
     from_products = True
     is_smooth = True
     has_features = True  # one, which is the same for every row
-
-    def __init__(self, value: float = 1.0):
-        self.value = value
-        self.check()
 
     def check(self) -> None:
         number("value", self.value, above=0)

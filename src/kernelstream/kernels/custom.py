@@ -8,12 +8,13 @@ from scipy import sparse
 
 from kernelstream.arrays import is_elsewhere, namespace_of
 from kernelstream.kernels.base import Kernel
-from kernelstream.parts import part
+from kernelstream.parts import parameters, part
 
 __all__ = ["Custom"]
 
 
 @part("kernel")
+@parameters
 class Custom(Kernel):
     """Any function ``k(X, Z) -> block`` of shape (len(X), len(Z)).
 
@@ -34,12 +35,10 @@ class Custom(Kernel):
     array([[1.]])
     """
 
+    function: Callable[[np.ndarray, np.ndarray], Any]
+
     is_bounded_by_cache = False
     knows_diagonal = False
-
-    def __init__(self, function: Callable[[np.ndarray, np.ndarray], Any]):
-        self.function = function
-        self.check()
 
     def check(self) -> None:
         if not callable(self.function):

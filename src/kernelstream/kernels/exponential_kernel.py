@@ -1,20 +1,22 @@
 """What kernels that fall with a distance share."""
 
+from typing import Any
+
 from kernelstream.kernels.base import MappedKernel, check_gamma
 from kernelstream.kernels.maps import Exponential
+from kernelstream.parts import parameters
 
 __all__ = ["ExponentialKernel"]
 
 
+@parameters
 class ExponentialKernel(MappedKernel):
     """``exp(-gamma distance)``; a subclass names the distance."""
 
+    gamma: Any = "auto"
+
     has_unit_diagonal = True
     falls_with_distance = True
-
-    def __init__(self, gamma: float | str = "auto"):
-        self.gamma = gamma
-        self.check()
 
     def check(self) -> None:
         check_gamma(self.gamma)

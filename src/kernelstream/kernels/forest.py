@@ -6,7 +6,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream.kernels.base import Kernel
-from kernelstream.parts import integer_at_least, one_of, part
+from kernelstream.parts import integer_at_least, one_of, parameters, part
 
 __all__ = ["Forest"]
 
@@ -14,6 +14,7 @@ _CRITERIA = {"classification": "entropy", "regression": "squared_error"}
 
 
 @part("kernel")
+@parameters
 class Forest(Kernel):
     """How many nodes two rows share on their paths through trees that grow on the stream.
 
@@ -58,20 +59,15 @@ class Forest(Kernel):
     True
     """
 
+    n_trees: int = 32
+    max_nodes: int = 255
+    n_candidates: int = 10
+    criterion: str = "auto"
+    random_state: int = 0
+
     has_features = True
     feature_store = "forest"
     knows_diagonal = False
-
-    def __init__(
-        self, n_trees: int = 32, max_nodes: int = 255, n_candidates: int = 10,
-        criterion: str = "auto", random_state: int = 0,
-    ):  # fmt: skip
-        self.n_trees = n_trees
-        self.max_nodes = max_nodes
-        self.n_candidates = n_candidates
-        self.criterion = criterion
-        self.random_state = random_state
-        self.check()
 
     def check(self) -> None:
         for name in ("n_trees", "max_nodes", "n_candidates"):

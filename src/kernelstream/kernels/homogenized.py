@@ -7,7 +7,7 @@ from scipy import sparse
 
 from kernelstream.kernels.base import number_of
 from kernelstream.kernels.wrapped import WrappedKernel
-from kernelstream.parts import number, part, rule
+from kernelstream.parts import number, parameters, part, rule
 
 __all__ = ["Homogenized"]
 
@@ -32,6 +32,7 @@ class HomogenizedRule(NamedTuple):
 
 
 @part("kernel")
+@parameters
 class Homogenized(WrappedKernel):
     """``k(x, z) + offset^2``: an intercept that is part of f (SOG-SVR, equation 2.7).
 
@@ -48,12 +49,10 @@ class Homogenized(WrappedKernel):
     array([[1.25]])
     """
 
-    has_constant = True
+    kernel: Any
+    offset: float = 0.1
 
-    def __init__(self, kernel: Any, offset: float = 0.1):
-        self.kernel = kernel
-        self.offset = offset
-        self.check()
+    has_constant = True
 
     def check(self) -> None:
         super().check()

@@ -9,7 +9,7 @@ from scipy import sparse
 from kernelstream.arrays import namespace_of
 from kernelstream.kernels.base import Kernel
 from kernelstream.kernels.wrapped import WrappedKernel
-from kernelstream.parts import part, rule
+from kernelstream.parts import parameters, part, rule
 
 __all__ = ["Normalized"]
 
@@ -39,6 +39,7 @@ class NormalizedRule(NamedTuple):
 
 
 @part("kernel")
+@parameters
 class Normalized(WrappedKernel):
     """``k(x, z) / sqrt(k(x, x) k(z, z))``: every row has unit length in the kernel's space.
 
@@ -56,11 +57,9 @@ class Normalized(WrappedKernel):
     array([[0.7071]])
     """
 
-    has_unit_diagonal = True
+    kernel: Any
 
-    def __init__(self, kernel: Any):
-        self.kernel = kernel
-        self.check()
+    has_unit_diagonal = True
 
     def check(self) -> None:
         if not isinstance(self.kernel, Kernel) or not self.kernel.knows_diagonal:

@@ -9,7 +9,7 @@ from scipy.linalg import solve_triangular
 
 from kernelstream.kernels.base import Kernel
 from kernelstream.kernels.explicit import FeatureMap
-from kernelstream.parts import integer_at_least, part
+from kernelstream.parts import integer_at_least, parameters, part
 
 __all__ = ["Nystroem", "grow_factor"]
 
@@ -71,6 +71,7 @@ def grow_factor(
 
 
 @part("kernel")
+@parameters
 class Nystroem(FeatureMap):
     """The kernel values of a row with landmarks, as explicit features.
 
@@ -99,12 +100,10 @@ class Nystroem(FeatureMap):
     (2,)
     """
 
-    knows_diagonal = False
+    kernel: Any
+    landmarks: Any = 256
 
-    def __init__(self, kernel: Any, landmarks: Any = 256):
-        self.kernel = kernel
-        self.landmarks = landmarks
-        self.check()
+    knows_diagonal = False
 
     @property
     def feature_store(self) -> str:  # type: ignore[override]

@@ -5,12 +5,13 @@ import numpy as np
 from kernelstream.kernels.base import MappedKernel, check_gamma
 from kernelstream.kernels.maps import Power
 from kernelstream.kernels.quantities import INNER_PRODUCT
-from kernelstream.parts import integer_at_least, number, part
+from kernelstream.parts import integer_at_least, number, parameters, part
 
 __all__ = ["Polynomial"]
 
 
 @part("kernel", "poly", "polynomial")
+@parameters
 class Polynomial(MappedKernel):
     """``k(x, z) = (gamma <x, z> + coef0)^degree``.
 
@@ -29,13 +30,11 @@ class Polynomial(MappedKernel):
     array([[9.]])
     """
 
-    quantity = INNER_PRODUCT
+    degree: int = 3
+    gamma: float | str = "auto"
+    coef0: float = 0.0
 
-    def __init__(self, degree: int = 3, gamma: float | str = "auto", coef0: float = 0.0):
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.check()
+    quantity = INNER_PRODUCT
 
     def check(self) -> None:
         integer_at_least("degree", self.degree, 1)

@@ -9,12 +9,13 @@ from kernelstream.kernels.base import check_gamma
 from kernelstream.kernels.explicit import FeatureMap
 from kernelstream.kernels.laplacian import Laplacian
 from kernelstream.kernels.rbf import RBF
-from kernelstream.parts import integer_at_least, one_of, part
+from kernelstream.parts import integer_at_least, one_of, parameters, part
 
 __all__ = ["RandomFourier"]
 
 
 @part("kernel", "random_fourier")
+@parameters
 class RandomFourier(FeatureMap):
     """Cosines and sines of random projections, whose inner product is nearly a kernel.
 
@@ -44,17 +45,12 @@ class RandomFourier(FeatureMap):
     True
     """
 
-    has_unit_diagonal = True
+    n_features: int = 512
+    gamma: Any = "auto"
+    approximates: str = "rbf"
+    random_state: int = 0
 
-    def __init__(
-        self, n_features: int = 512, gamma: Any = "auto", approximates: str = "rbf",
-        random_state: int = 0,
-    ):  # fmt: skip
-        self.n_features = n_features
-        self.gamma = gamma
-        self.approximates = approximates
-        self.random_state = random_state
-        self.check()
+    has_unit_diagonal = True
 
     def check(self) -> None:
         if integer_at_least("n_features", self.n_features, 2) % 2:

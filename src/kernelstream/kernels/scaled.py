@@ -6,7 +6,7 @@ import numpy as np
 
 from kernelstream.kernels.base import check_gamma, number_of
 from kernelstream.kernels.wrapped import WrappedKernel
-from kernelstream.parts import part, rule
+from kernelstream.parts import parameters, part, rule
 
 __all__ = ["Scaled"]
 
@@ -31,6 +31,7 @@ class ScaledRule(NamedTuple):
 
 
 @part("kernel")
+@parameters
 class Scaled(WrappedKernel):
     """``factor k(x, z)``; ``0.5 * kernel`` is short for ``Scaled(kernel, 0.5)``.
 
@@ -48,10 +49,8 @@ class Scaled(WrappedKernel):
     array([[1.5]])
     """
 
-    def __init__(self, kernel: Any, factor: float | str = "auto"):
-        self.kernel = kernel
-        self.factor = factor
-        self.check()
+    kernel: Any
+    factor: float | str = "auto"
 
     def check(self) -> None:
         super().check()

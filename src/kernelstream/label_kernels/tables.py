@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from kernelstream.label_kernels.base import LabelStructure, check_names, plain
 from kernelstream.label_kernels.rules import MatrixLabels, PlainLabels
-from kernelstream.parts import number, part
+from kernelstream.parts import number, parameters, part
 
 __all__ = ["LabelGraph", "LabelMatrix"]
 
@@ -65,6 +65,7 @@ def _check_square(name: str, matrix: Any, n: int) -> None:
 
 
 @part("label_structure")
+@parameters
 class LabelGraph(_TableStructure):
     """Labels in a graph: the distance is the length of the shortest path (25).
 
@@ -99,12 +100,10 @@ class LabelGraph(_TableStructure):
     array([1., 1.])
     """
 
-    def __init__(self, labels: tuple, edges: tuple, kernel: Any = "identity", time: float = 1.0):
-        self.labels = labels
-        self.edges = edges
-        self.kernel = kernel
-        self.time = time
-        self.check()
+    labels: tuple
+    edges: tuple
+    kernel: Any = "identity"
+    time: float = 1.0
 
     def check(self) -> None:
         check_names("labels", self.labels)
@@ -257,6 +256,7 @@ class LabelGraph(_TableStructure):
 
 
 @part("label_structure")
+@parameters
 class LabelMatrix(_TableStructure):
     """Labels with a given kernel and given distances.
 
@@ -280,11 +280,9 @@ class LabelMatrix(_TableStructure):
     array([5.])
     """
 
-    def __init__(self, labels: Any, kernel: Any = None, distance: Any = None):
-        self.labels = labels
-        self.kernel = kernel
-        self.distance = distance
-        self.check()
+    labels: Any
+    kernel: Any = None
+    distance: Any = None
 
     def check(self) -> None:
         n = len(self.labels)

@@ -7,12 +7,13 @@ import numpy as np
 
 from kernelstream.label_kernels.base import LabelStructure, check_names, plain
 from kernelstream.label_kernels.rules import TreeLabels
-from kernelstream.parts import part
+from kernelstream.parts import parameters, part
 
 __all__ = ["Taxonomy"]
 
 
 @part("label_structure")
+@parameters
 class Taxonomy(LabelStructure):
     """A tree of labels, with the common-ancestor kernel (65) and the tree distance (62).
 
@@ -46,11 +47,9 @@ class Taxonomy(LabelStructure):
     array([1., 3., 2.])
     """
 
-    def __init__(self, nodes: tuple, parents: tuple, inner_nodes: bool = False):
-        self.nodes = nodes
-        self.parents = parents
-        self.inner_nodes = inner_nodes
-        self.check()
+    nodes: tuple
+    parents: tuple
+    inner_nodes: bool = False
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         n_labels = len(self.label_names())

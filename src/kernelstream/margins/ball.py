@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from kernelstream.margins.base import Margin, MarginRule
-from kernelstream.parts import number, part, rule
+from kernelstream.parts import number, parameters, part, rule
 
 __all__ = ["Ball"]
 
@@ -22,6 +22,7 @@ class BallRule(NamedTuple):
 
 
 @part("margin")
+@parameters
 class Ball(Margin):
     """A margin in the units of the kernel's space: ``radius ||f||``.
 
@@ -38,9 +39,7 @@ class Ball(Margin):
     Ball(radius=0.1)
     """
 
-    def __init__(self, radius: float = 0.1):
-        self.radius = radius
-        self.check()
+    radius: float = 0.1
 
     def check(self) -> None:
         number("radius", self.radius, at_least=0)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from kernelstream.margins.base import Margin, MarginRule
-from kernelstream.parts import Choice, number, part, rule
+from kernelstream.parts import Choice, number, parameters, part, rule
 
 __all__ = ["Fixed"]
 
@@ -17,6 +17,7 @@ class FixedRule(NamedTuple):
 
 
 @part("margin")
+@parameters
 class Fixed(Margin):
     """A margin that stays where it is.
 
@@ -32,11 +33,9 @@ class Fixed(Margin):
     Fixed(value=0.5)
     """
 
-    is_fixed = True
+    value: float = 1.0
 
-    def __init__(self, value: float = 1.0):
-        self.value = value
-        self.check()
+    is_fixed = True
 
     def check(self) -> None:
         number("margin", self.value, at_least=0)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from kernelstream.compiled import helper
 from kernelstream.margins.base import Margin, MarginRule
-from kernelstream.parts import Choice, number, one_of, part, rule
+from kernelstream.parts import Choice, number, one_of, parameters, part, rule
 
 __all__ = ["Nu"]
 
@@ -87,6 +87,7 @@ _RULES = {"relative": RelativeRule, "paper": PaperRule, "linear": LinearRule}
 
 
 @part("margin")
+@parameters
 class Nu(Margin):
     """The nu-trick: a margin that moves until a share `nu` of the rows violates it.
 
@@ -123,16 +124,12 @@ class Nu(Margin):
     0.05
     """
 
-    adapts = True
+    nu: float
+    rule: str = "relative"
+    initial: float = 1.0
+    step: float | None = None
 
-    def __init__(
-        self, nu: float, rule: str = "relative", initial: float = 1.0, step: float | None = None
-    ):
-        self.nu = nu
-        self.rule = rule
-        self.initial = initial
-        self.step = step
-        self.check()
+    adapts = True
 
     def check(self) -> None:
         number("nu", self.nu, above=0, below=1)

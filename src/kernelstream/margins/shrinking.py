@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple
 
 from kernelstream.margins.base import Margin, MarginRule
-from kernelstream.parts import number, part, rule
+from kernelstream.parts import number, parameters, part, rule
 
 __all__ = ["Shrinking"]
 
@@ -23,6 +23,7 @@ class ShrinkingRule(NamedTuple):
 
 
 @part("margin")
+@parameters
 class Shrinking(Margin):
     """A margin that shrinks whenever it is violated: ``initial / sqrt(k)`` at the k-th violation.
 
@@ -39,9 +40,7 @@ class Shrinking(Margin):
     Shrinking(initial=2.0)
     """
 
-    def __init__(self, initial: float = 1.0):
-        self.initial = initial
-        self.check()
+    initial: float = 1.0
 
     def check(self) -> None:
         number("initial", self.initial, above=0)

@@ -13,6 +13,7 @@ from kernelstream.parts.base import Part
 from kernelstream.parts.checks import integer_at_least, number, one_of
 from kernelstream.parts.choice import Choice, Unused
 from kernelstream.parts.fields import LARGEST_NUMBER, LARGEST_SQUARE, SLACK, Field
+from kernelstream.parts.parameters import parameters
 from kernelstream.parts.registry import (
     Entry,
     all_parts,
@@ -45,6 +46,7 @@ __all__ = [
     "names",
     "number",
     "one_of",
+    "parameters",
     "part",
     "rule",
 ]

@@ -11,13 +11,16 @@ __all__ = ["Part"]
 
 
 class Part(BaseEstimator):
-    """Base of the public parts. A subclass stores its arguments, then calls `check`.
+    """Base of the public parts. A subclass declares its `parameters`, and checks them.
 
     Files have the `version` of each part. A part raises it when the arrays that it declares, or
     their meaning, change: files of another version are then refused.
     """
 
     version: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        self.check()
 
     def check(self) -> None:
         """Raise if a parameter is out of range (called again when a model is built)."""

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.compiled import helper
-from kernelstream.parts import LARGEST_SQUARE, Choice, Field, number, part, rule
+from kernelstream.parts import LARGEST_SQUARE, Choice, Field, number, parameters, part, rule
 from kernelstream.scalings.base import Scaling, ScalingRule
 from kernelstream.scalings.running import deviation
 
@@ -125,6 +125,7 @@ def _add_moments(scaling_state, j, away, n):
 
 
 @part("scaling", "renewed")
+@parameters
 class Renewed(Scaling):
     """Features by their mean and standard deviation, which are renewed at rows 2, 4, 8, ...
 
@@ -173,14 +174,12 @@ class Renewed(Scaling):
     0
     """
 
+    metric: bool = False
+    limit: float = 10.0
+    outlier: float = 10.0
+
     renews = True
     may_widen = False
-
-    def __init__(self, metric: bool = False, limit: float = 10.0, outlier: float = 10.0):
-        self.metric = metric
-        self.limit = limit
-        self.outlier = outlier
-        self.check()
 
     def check(self) -> None:
         if not isinstance(self.metric, bool):

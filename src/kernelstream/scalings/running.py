@@ -4,7 +4,7 @@ import math
 from typing import Any, NamedTuple
 
 from kernelstream.compiled import helper
-from kernelstream.parts import LARGEST_SQUARE, Field, number, part, rule
+from kernelstream.parts import LARGEST_SQUARE, Field, number, parameters, part, rule
 from kernelstream.scalings.base import Scaling, ScalingRule
 
 __all__ = ["Running", "deviation"]
@@ -121,6 +121,7 @@ def _divide(out, length):
 
 
 @part("scaling", "running")
+@parameters
 class Running(Scaling):
     """Features by their running mean and standard deviation, compressed; rows of about unit length.
 
@@ -162,11 +163,9 @@ class Running(Scaling):
     True
     """
 
-    def __init__(self, limit: float = 5.0, outlier: float = 10.0, unit_length: bool = True):
-        self.limit = limit
-        self.outlier = outlier
-        self.unit_length = unit_length
-        self.check()
+    limit: float = 5.0
+    outlier: float = 10.0
+    unit_length: bool = True
 
     def check(self) -> None:
         number("limit", self.limit, above=0)

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple
 
-from kernelstream.parts import number, part, rule
+from kernelstream.parts import number, parameters, part, rule
 from kernelstream.step_sizes.base import StepSizeRule
 from kernelstream.step_sizes.per_weight import PerWeight, PerWeightRule
 
@@ -29,6 +29,7 @@ class AdaGradRule(NamedTuple):
 
 
 @part("step_size", "adagrad")
+@parameters
 class AdaGrad(PerWeight):
     """A step size per weight, ``p = rate / sqrt(start + sum g^2)``.
 
@@ -58,14 +59,12 @@ class AdaGrad(PerWeight):
     1.0
     """
 
-    def __init__(self, rate: float = 0.1, start: float = 0.01, least: float = 0.0):
-        self.rate = rate
-        self.start = start
-        self.least = least
-        self.check()
+    rate: float = 0.1
+    start: float = 0.01
+    least: float = 0.0
 
     @property
-    def initial(self) -> float:  # type: ignore[override]
+    def initial(self) -> float:
         """The first step size of every weight."""
         return self.rate / math.sqrt(self.start)
 

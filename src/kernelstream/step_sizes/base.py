@@ -85,7 +85,7 @@ class StepSizeRule(Protocol):
 class StepSize(Part):
     """Base of the step sizes. Each declares its own state record, with `eta` among it."""
 
-    initial: float
+    initial: Any
     is_constant = False
     per_weight = False  # whether every weight has a step size of its own: explicit features only
 

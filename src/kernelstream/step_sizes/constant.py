@@ -1,12 +1,13 @@
 """The step size that stays."""
 
-from kernelstream.parts import number, part
+from kernelstream.parts import number, parameters, part
 from kernelstream.step_sizes.schedule import Schedule, ScheduleRule
 
 __all__ = ["Constant"]
 
 
 @part("step_size", "constant")
+@parameters
 class Constant(Schedule):
     """The same step at every row.
 
@@ -24,11 +25,9 @@ class Constant(Schedule):
     Constant(initial=0.1)
     """
 
-    is_constant = True
+    initial: float = 0.1
 
-    def __init__(self, initial: float = 0.1):
-        self.initial = initial
-        self.check()
+    is_constant = True
 
     def check(self) -> None:
         number("initial", self.initial, above=0)

@@ -1,12 +1,15 @@
 """Pegasos' schedule."""
 
-from kernelstream.parts import number, part
+from typing import Any
+
+from kernelstream.parts import number, parameters, part
 from kernelstream.step_sizes.schedule import Schedule, ScheduleRule
 
 __all__ = ["InverseDecay"]
 
 
 @part("step_size", "inverse_decay")
+@parameters
 class InverseDecay(Schedule):
     """A schedule ``eta_t = initial * tau / (tau + t)`` with t = 0, 1, ...; Pegasos' by default.
 
@@ -31,10 +34,8 @@ class InverseDecay(Schedule):
     InverseDecay(initial=50.0, tau=2)
     """
 
-    def __init__(self, initial: float | None = None, tau: float = 2):
-        self.initial = initial  # type: ignore[assignment]
-        self.tau = tau
-        self.check()
+    initial: Any = None
+    tau: float = 2
 
     def check(self) -> None:
         if self.initial is not None:

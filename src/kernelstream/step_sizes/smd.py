@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from kernelstream.parts import Field, number, part, rule
+from kernelstream.parts import Field, number, parameters, part, rule
 from kernelstream.step_sizes.base import Proposal, StepSize, StepSizeRule
 
 __all__ = ["SMD", "smd_for"]
@@ -101,6 +101,7 @@ _OWN_OF_MARGIN = ("margin_meta", "margin_decay")
 
 
 @part("step_size", "smd")
+@parameters
 class SMD(StepSize):
     """Stochastic meta-descent: the step size is learned along with the model.
 
@@ -154,25 +155,17 @@ class SMD(StepSize):
     0.99
     """
 
-    def __init__(
-        self, initial: float = 0.1, meta: float = 0.1, decay: float = 0.99,
-        lowest: float = 1e-4, highest: float = 1e6, wake_below: float = 0.1,
-        normalized: bool | None = None,
-        intercept_meta: float | None = None, intercept_decay: float | None = None,
-        margin_meta: float | None = None, margin_decay: float | None = None,
-    ):  # fmt: skip
-        self.initial = initial
-        self.meta = meta
-        self.decay = decay
-        self.lowest = lowest
-        self.highest = highest
-        self.wake_below = wake_below
-        self.normalized = normalized
-        self.intercept_meta = intercept_meta
-        self.intercept_decay = intercept_decay
-        self.margin_meta = margin_meta
-        self.margin_decay = margin_decay
-        self.check()
+    initial: float = 0.1
+    meta: float = 0.1
+    decay: float = 0.99
+    lowest: float = 1e-4
+    highest: float = 1e6
+    wake_below: float = 0.1
+    normalized: bool | None = None
+    intercept_meta: float | None = None
+    intercept_decay: float | None = None
+    margin_meta: float | None = None
+    margin_decay: float | None = None
 
     def check(self) -> None:
         number("initial", self.initial, above=0)

@@ -1,12 +1,13 @@
 """NORMA's schedule."""
 
-from kernelstream.parts import number, part
+from kernelstream.parts import number, parameters, part
 from kernelstream.step_sizes.schedule import Schedule, ScheduleRule
 
 __all__ = ["SqrtDecay"]
 
 
 @part("step_size", "sqrt_decay")
+@parameters
 class SqrtDecay(Schedule):
     """NORMA's schedule, ``eta_t = initial * sqrt(tau / (tau + t))`` with t = 0, 1, ... (59).
 
@@ -26,10 +27,8 @@ class SqrtDecay(Schedule):
     SqrtDecay(initial=1.0, tau=10)
     """
 
-    def __init__(self, initial: float = 1.0, tau: float = 100):
-        self.initial = initial
-        self.tau = tau
-        self.check()
+    initial: float = 1.0
+    tau: float = 100
 
     def check(self) -> None:
         number("initial", self.initial, above=0)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kernelstream.parts import number, part, rule
+from kernelstream.parts import number, parameters, part, rule
 from kernelstream.step_sizes.base import Proposal, StepSizeRule
 from kernelstream.step_sizes.per_weight import PerWeight, PerWeightRule
 
@@ -52,6 +52,7 @@ class VectorSMDRule(NamedTuple):
 
 
 @part("step_size", "vector-smd")
+@parameters
 class VectorSMD(PerWeight):
     """Stochastic meta-descent with a step size per weight, for models on explicit features.
 
@@ -96,17 +97,12 @@ class VectorSMD(PerWeight):
     10.0
     """
 
-    def __init__(
-        self, initial: float = 0.3, meta: float = 0.3, decay: float = 0.99, lowest: float = 1e-3,
-        highest: float = 10.0, normalized: bool = False,
-    ):  # fmt: skip
-        self.initial = initial
-        self.meta = meta
-        self.decay = decay
-        self.lowest = lowest
-        self.highest = highest
-        self.normalized = normalized
-        self.check()
+    initial: float = 0.3
+    meta: float = 0.3
+    decay: float = 0.99
+    lowest: float = 1e-3
+    highest: float = 10.0
+    normalized: bool = False
 
     def check(self) -> None:
         number("initial", self.initial, above=0)

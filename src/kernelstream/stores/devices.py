@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.parts import Part, one_of, part
+from kernelstream.parts import Part, one_of, parameters, part
 from kernelstream.stores.base import Memory
 
 __all__ = ["Device", "HostMemory", "Library", "as_device"]
@@ -241,6 +241,7 @@ def _opened(device: str, name: str) -> Library:
 
 
 @part("device")
+@parameters
 class Device(Part):
     """Where a model's points live and its kernel values are made.
 
@@ -260,11 +261,9 @@ class Device(Part):
     Device(dtype='float64', library=None, name='cuda')
     """
 
-    def __init__(self, name: str = "cuda", dtype: str = "float32", library: str | None = None):
-        self.name = name
-        self.dtype = dtype
-        self.library = library
-        self.check()
+    name: str = "cuda"
+    dtype: str = "float32"
+    library: str | None = None
 
     def check(self) -> None:
         """Raise if a parameter is out of range."""

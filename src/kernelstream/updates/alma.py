@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from kernelstream.parts import Unused, make, number, part, rule
+from kernelstream.parts import Unused, make, number, parameters, part, rule
 from kernelstream.updates.base import OWN_STEP, Decay, UpdateRule
 from kernelstream.updates.own_margin import OwnMargin
 
@@ -36,6 +36,7 @@ class ALMARule(NamedTuple):
 
 
 @part("update")
+@parameters
 class ALMA(OwnMargin):
     """The approximate large margin algorithm, ALMA_2: perceptron steps inside the unit ball.
 
@@ -62,11 +63,9 @@ class ALMA(OwnMargin):
     ALMA(alpha=0.9)
     """
 
-    only_loss = "hinge"
+    alpha: float = 0.9
 
-    def __init__(self, alpha: float = 0.9):
-        self.alpha = alpha
-        self.check()
+    only_loss = "hinge"
 
     def check(self) -> None:
         number("alpha", self.alpha, above=0, below=1)

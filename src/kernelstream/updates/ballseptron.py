@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from kernelstream.parts import SLACK, make, number, part, rule
+from kernelstream.parts import SLACK, make, number, parameters, part, rule
 from kernelstream.updates.base import Decay, UpdateRule
 from kernelstream.updates.own_margin import OwnMargin
 
@@ -30,6 +30,7 @@ class BallseptronRule(NamedTuple):
 
 
 @part("update")
+@parameters
 class Ballseptron(OwnMargin):
     """The Ballseptron: a perceptron that also learns from rows whose ball crosses the boundary.
 
@@ -55,11 +56,9 @@ class Ballseptron(OwnMargin):
     Ballseptron(radius=0.05)
     """
 
-    only_loss = "perceptron"
+    radius: float = 0.02
 
-    def __init__(self, radius: float = 0.02):
-        self.radius = radius
-        self.check()
+    only_loss = "perceptron"
 
     def check(self) -> None:
         number("radius", self.radius, at_least=0)

@@ -14,6 +14,7 @@ from kernelstream.parts import (
     make,
     number,
     one_of,
+    parameters,
     part,
     rule,
 )
@@ -254,6 +255,7 @@ def with_constant(kernel: Any) -> Any:
 
 
 @part("update")
+@parameters
 class Dual(Update):
     """Updates of all coefficients at once, over a dictionary of points (SOG-SVR and beyond).
 
@@ -306,19 +308,14 @@ class Dual(Update):
     Dual(box=None, direction='newton', forgetting=0.999, step=None)
     """
 
+    direction: str = "newton"
+    step: float | None = None
+    box: float | None = None
+    forgetting: float = 1.0
+
     folds = False
     intercept_in_kernel = True
     keeps_sum = False
-
-    def __init__(
-        self, direction: str = "newton", step: float | None = None, box: float | None = None,
-        forgetting: float = 1.0,
-    ):  # fmt: skip
-        self.direction = direction
-        self.step = step
-        self.box = box
-        self.forgetting = forgetting
-        self.check()
 
     def check(self) -> None:
         newton = one_of("direction", self.direction, ["newton", "gradient"]) == "newton"

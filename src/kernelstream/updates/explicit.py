@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from kernelstream.parts import Field, part, rule
+from kernelstream.parts import Field, parameters, part, rule
 from kernelstream.updates.base import Decay, Update, UpdateRule
 
 __all__ = ["Explicit"]
@@ -62,6 +62,7 @@ class ExplicitRule(NamedTuple):
 
 
 @part("update", "explicit")
+@parameters
 class Explicit(Update):
     """Explicit gradient steps, ``f <- (1 - eta c) f - eta xi k(x, .)`` (28).
 
@@ -89,12 +90,11 @@ class Explicit(Update):
     Explicit(capped=True)
     """
 
+    capped: bool = True
+
     is_explicit = True
     has_intercept_step = True
     keeps_coefficients = True
-
-    def __init__(self, capped: bool = True):
-        self.capped = capped
 
     def state(self, first_margin: float, compiles: bool) -> ExplicitState:
         return ExplicitState(n_capped=Field((), 0, int))

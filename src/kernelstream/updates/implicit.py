@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kernelstream.parts import Choice, part, rule
+from kernelstream.parts import Choice, parameters, part, rule
 from kernelstream.updates.base import Decay, Update, UpdateRule
 
 __all__ = ["Implicit"]
@@ -59,6 +59,7 @@ class ImplicitRule(NamedTuple):
 
 
 @part("update", "implicit")
+@parameters
 class Implicit(Update):
     """Implicit steps: the gradient is taken where the step arrives.
 
@@ -84,8 +85,7 @@ class Implicit(Update):
     Implicit(exact=True)
     """
 
-    def __init__(self, exact: bool = True):
-        self.exact = exact
+    exact: bool = True
 
     def check_with(self, choice: Choice) -> None:
         if not choice.loss.accepts_implicit:

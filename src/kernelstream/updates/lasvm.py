@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from kernelstream.parts import Choice, Field, Unused, number, part, rule
+from kernelstream.parts import Choice, Field, Unused, number, parameters, part, rule
 from kernelstream.updates.base import OWN_STEP, Update, UpdateRule, check_classic
 
 __all__ = ["LASVM"]
@@ -36,6 +36,7 @@ class ActiveRule(NamedTuple):
 
 
 @part("update")
+@parameters
 class LASVM(Update):
     """LASVM: the support vector machine's own problem, solved online on an active set.
 
@@ -74,15 +75,13 @@ class LASVM(Update):
     LASVM(cache_mb=256, tolerance=0.01)
     """
 
+    tolerance: float = 0.001
+    cache_mb: float = 256
+
     loop = "active"
     folds = False
     finishes = True
     keeps_sum = False
-
-    def __init__(self, tolerance: float = 0.001, cache_mb: float = 256):
-        self.tolerance = tolerance
-        self.cache_mb = cache_mb
-        self.check()
 
     def check(self) -> None:
         number("tolerance", self.tolerance, above=0)

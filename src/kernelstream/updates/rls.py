@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from kernelstream.parts import Choice, Field, Unused, number, part, rule
+from kernelstream.parts import Choice, Field, Unused, number, parameters, part, rule
 from kernelstream.updates.base import Update, UpdateRule
 
 __all__ = ["RLS"]
@@ -25,6 +25,7 @@ class RLSRule(NamedTuple):
 
 
 @part("update", "rls")
+@parameters
 class RLS(Update):
     """Recursive least squares: linear regression on all rows so far, exactly, in one pass.
 
@@ -51,12 +52,10 @@ class RLS(Update):
     RLS(forgetting=0.999)
     """
 
+    forgetting: float = 1.0
+
     loop = "rls"
     keeps_sum = False
-
-    def __init__(self, forgetting: float = 1.0):
-        self.forgetting = forgetting
-        self.check()
 
     def check(self) -> None:
         number("forgetting", self.forgetting, above=0, at_most=1)

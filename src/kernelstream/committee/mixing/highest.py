@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelstream.committee.mixing.base import Mixing
 from kernelstream.compiled import compiled, helper
-from kernelstream.parts import number, part
+from kernelstream.parts import number, parameters, part
 from kernelstream.steps import Call
 
 __all__ = [
@@ -137,6 +137,7 @@ def _mix_novelty(state, n_highest, rule, scores, weight, learns, trust, lowest, 
 
 
 @part("mixing", "highest")
+@parameters
 class HighestMean(Mixing):
     """The members' scores, standardized by their own running statistics; the mean of the highest.
 
@@ -163,13 +164,11 @@ class HighestMean(Mixing):
     HighestMean(n_highest=1, nu=0.05, rate=0.02)
     """
 
-    task = "novelty"
+    n_highest: int = 2
+    nu: float = 0.05
+    rate: float = 0.02
 
-    def __init__(self, n_highest: int = 2, nu: float = 0.05, rate: float = 0.02):
-        self.n_highest = n_highest
-        self.nu = nu
-        self.rate = rate
-        self.check()
+    task = "novelty"
 
     def check(self) -> None:
         number("nu", self.nu, above=0, below=1)

@@ -7,7 +7,7 @@ import numpy as np
 
 from kernelstream.committee.mixing.base import Mixing, solve_positive
 from kernelstream.compiled import compiled, helper
-from kernelstream.parts import number, part
+from kernelstream.parts import number, parameters, part
 from kernelstream.steps import Call
 
 __all__ = ["NewtonStacking"]
@@ -201,6 +201,7 @@ def _n_classes(n_outputs: int) -> int:
 
 
 @part("mixing", "newton")
+@parameters
 class NewtonStacking(Mixing):
     """One weight per member, learned by Newton steps on the log loss of the mixed scores.
 
@@ -232,19 +233,14 @@ class NewtonStacking(Mixing):
     NewtonStacking(decays=(0.99, 0.9999), limit=20.0, ridge=1.0, start=1.0, top_decay=0.999)
     """
 
+    decays: Any = (0.99, 0.9999)
+    top_decay: float = 0.999
+    ridge: float = 4.0
+    start: float = 1.0
+    limit: float = 20.0
+
     task = "classification"
     gives_probabilities = True
-
-    def __init__(
-        self, decays: Any = (0.99, 0.9999), top_decay: float = 0.999, ridge: float = 4.0,
-        start: float = 1.0, limit: float = 20.0,
-    ):  # fmt: skip
-        self.decays = decays
-        self.top_decay = top_decay
-        self.ridge = ridge
-        self.start = start
-        self.limit = limit
-        self.check()
 
     def check(self) -> None:
         if len(self.decays) != 2:

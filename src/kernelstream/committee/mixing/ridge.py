@@ -13,7 +13,7 @@ from kernelstream.committee.deviations import (
 )
 from kernelstream.committee.mixing.base import Mixing, solve_positive
 from kernelstream.compiled import compiled, helper
-from kernelstream.parts import number, part
+from kernelstream.parts import number, parameters, part
 from kernelstream.steps import Call
 
 __all__ = ["RidgeStacking"]
@@ -139,6 +139,7 @@ def _stack_numbers(state, decays, ridge, scores, y, weight, learns, work, out, l
 
 
 @part("mixing", "ridge")
+@parameters
 class RidgeStacking(Mixing):
     """A centre weighted by the members' errors, and a ridge regression on what sets them apart.
 
@@ -167,16 +168,12 @@ class RidgeStacking(Mixing):
     RidgeStacking(decays=(1.0, 0.995), ridge=10.0, top_decay=0.999)
     """
 
+    decays: Any = (1.0, 0.995)
+    top_decay: float = 0.999
+    ridge: float = 30.0
+
     task = "regression"
     gives_deviations = True
-
-    def __init__(
-        self, decays: Any = (1.0, 0.995), top_decay: float = 0.999, ridge: float = 30.0
-    ):  # fmt: skip
-        self.decays = decays
-        self.top_decay = top_decay
-        self.ridge = ridge
-        self.check()
 
     def check(self) -> None:
         if len(self.decays) != 2:
