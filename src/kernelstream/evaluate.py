@@ -12,6 +12,7 @@ from kernelstream.estimators import StreamEstimator
 from kernelstream.estimators.labels import Labels, as_written, sound_labels, warn_of_ids
 from kernelstream.learner.learn import Trail
 from kernelstream.progress import progress_bar
+from kernelstream.tables.frames import Table
 
 __all__ = ["PrequentialResult", "prequential"]
 
@@ -135,7 +136,7 @@ def prequential(
         for start in range(0, n_rows, _BLOCK):
             rows = slice(start, min(start + _BLOCK, n_rows))
             target = None if y is None else y[rows]
-            piece = X if n_rows <= _BLOCK else _safe_indexing(X, rows)
+            piece = X if n_rows <= _BLOCK else _rows(X, rows)
             found, kept = model.learn_block(piece, target, classes)
             trails += found
             places = start + (np.arange(rows.stop - start) if kept is None else kept)
@@ -154,6 +155,10 @@ def prequential(
     if n_labels is None:
         n_labels = _n_declared(model.labels_known())
     return _result(model, targets, trails, all_rows, np.concatenate(events), n_labels)
+
+
+def _rows(X: Any, rows: slice) -> Any:
+    return X[rows] if isinstance(X, Table) else _safe_indexing(X, rows)
 
 
 def _n_declared(labels: Labels | None) -> int:

@@ -41,8 +41,10 @@ from sklearn.utils.extmath import softmax
 
 import kernelstream as ks
 from kernelstream.estimators.bad_rows import BadRowPolicy
-from kernelstream.estimators.columns import as_table, is_date
 from kernelstream.learner.rows import BadRow
+from kernelstream.tables.columns import numbers_in_order
+from kernelstream.tables.frames import as_table
+from kernelstream.tables.values import as_number, kind_of
 
 try:
     from river import base
@@ -134,7 +136,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
                 self._learn_one(x, *([] if y is None else [y[i]]))
             return
         names = list(X.columns)
-        rows = np.asarray(X.to_numpy(), dtype=float)
+        rows = numbers_in_order(X, None)
         if not self.skips_bad_rows():
             learn(rows, y)
             return
@@ -155,7 +157,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
         if isinstance(rows, dict):
             return any(map(_is_text_or_date, rows.values()))
         table = as_table(rows)
-        return table is not None and any(values.kind != "number" for values in table.columns)
+        return table is not None and any(kind != "number" for kind in table.kinds())
 
     def _learn_table(self, rows: Any, *target: Any) -> None:
         model = self._model if self._is_fitted else self._new_model()
@@ -240,7 +242,7 @@ class _Adapter(BadRowPolicy, base.Estimator):
         if self._has_tables:
             names = set(self._model.feature_names_in_)
             return X[[name for name in X.columns if str(name) in names]]
-        return self._spread(list(X.columns), np.asarray(X.to_numpy(), dtype=float))
+        return self._spread(list(X.columns), numbers_in_order(X, None))
 
     def _spread(self, names: list[Any], values: np.ndarray) -> np.ndarray:
         """The columns of a block in the model's places."""
@@ -256,20 +258,14 @@ class _Adapter(BadRowPolicy, base.Estimator):
 
 
 def _is_text_or_date(value: Any) -> bool:
-    """Whether a feature is a text that is no number, or a date."""
-    if not isinstance(value, str):
-        return is_date(value)
-    try:
-        float(value)
-    except ValueError:
-        return True
-    return False
+    """Return whether a feature is a text that is no number, or a date."""
+    return kind_of(value) in ("category", "date")
 
 
 def _number(name: Any, value: Any) -> float:
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        number = as_number(value)
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(
             f"the feature {name!r} is {value!r}, which is not a number: encode it first, for "
             "example with river.preprocessing.OneHotEncoder."

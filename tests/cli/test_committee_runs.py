@@ -65,15 +65,16 @@ def test_the_committee_is_what_learns(path, tmp_path):
     assert "80 rows, 80 learned, 0 bad" in result.stdout
     assert "to compare: the most frequent label so far" in result.stdout
     assert "weights: " in result.stdout
-    assert "rows with a category that has no feature of its own: city 10" in result.stdout
+    assert "columns by kind; date: when; category: city; all others are numbers" in result.stdout
+    assert "no feature of its own" not in result.stdout
     assert (tmp_path / "p.png").read_bytes()[:4] == b"\x89PNG"
     model = ks.load(tmp_path / "m.ks")
     assert type(model).__name__ == "AutoClassifier"
-    assert (
-        model.n_features_in_ == 7 + 1 + 4
-    )  # a date, a number, and three cities and one for others
+    assert model.n_features_in_ == 3
+    # a date, a number, and four cities and one feature for others
+    assert model.machine_.n_features == 7 + 1 + 5
     lines = call("predict", tmp_path / "m.ks", path, "--proba").stdout.splitlines()
-    names = model.classes_.tolist()
+    names = sorted(model.classes_.tolist())
     assert lines[0] == "row,prediction,score," + ",".join(f"p({name})" for name in names)
     said = [line.split(",") for line in lines[1:]]
     assert len(said) == N
@@ -139,7 +140,7 @@ def test_baselines_are_what_they_say():
 
 def test_what_the_encoder_makes_of_columns(path):
     block = next(open_source(str(path), "label", 40))
-    encoder = TableEncoder.from_block(block)
+    encoder = TableEncoder.from_block(block, skips_missing=False)
     assert [c.kind for c in encoder.columns.columns] == ["date", "number", "category"]
     X, problems = encoder.encode(block)
     assert not problems
@@ -149,18 +150,19 @@ def test_what_the_encoder_makes_of_columns(path):
     np.testing.assert_array_equal(again.encode(block)[0], X)
     block.rows[3][0], block.rows[4][1], block.rows[6][2] = "soon", "few", "elsewhere"
     X, problems = encoder.encode(block)
+    remedy = "leave this row out, or learn the column as categories (docs/tables.md)"
     assert problems == {
-        3: "when is 'soon', which is not a date",
-        4: "a is 'few', which is not a number",
+        3: f"when is 'soon', which is not a date: {remedy}",
+        4: f"a is 'few', which is not a number: {remedy}",
     }
     assert X[6, -1] == 1.0
-    assert encoder.unlisted() == {"city": 1}
-    strict = TableEncoder.from_block(block, skips_missing=True)
-    assert strict.encode(block)[1][5] == "a is missing"
+    assert encoder.unlisted_ == {"city": 1}
+    strict = TableEncoder.from_block(block)
+    assert strict.encode(block)[1][5].startswith("a is missing")
     many = next(open_source(str(path), "label", 80))
     for i, row in enumerate(many.rows):
         row[2] = f"city {i}"
-    assert TableEncoder.from_block(many).columns.columns[2].width == 32
+    assert TableEncoder.from_block(many).columns.columns[2].width == 16
     assert TableEncoder.from_block(block, hashed=True).columns.columns[2].width == 32
     block.columns = ["x"]
     with pytest.raises(SourceError, match="the model was made with when, a, city"):
@@ -191,7 +193,7 @@ def test_arff(tmp_path):
     assert block.target == ["yes", "no", "yes", "", "no"]
     assert block.places[2] == "line 11"
     assert "LIBSVM" in block.broken[3]
-    X, problems = TableEncoder.from_block(block).encode(block)
+    X, problems = TableEncoder.from_block(block, skips_missing=False).encode(block)
     assert list(problems) == [3]
     assert np.isnan(X[1, 0])
     for text, problem in (("1,2\n", "no @data"), ("@attribute x\n@data\n", "has no type")):

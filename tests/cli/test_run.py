@@ -79,7 +79,7 @@ def test_every_source_gives_the_same_model(tmp_path, table, form):
     found, same = ks.load(tmp_path / "m.ks"), ks.load(tmp_path / "same.ks")
     np.testing.assert_allclose(found.dual_coef_, same.dual_coef_, rtol=1e-6)
     assert found.n_seen_ == N
-    assert found.n_features_in_ == 6  # two numbers, three colours and one for others
+    assert found.machine_.n_features == 6  # two numbers, three colours and one for others
 
 
 def test_the_whole_of_it(tmp_path, table):
@@ -187,9 +187,9 @@ def test_missing_numbers_can_be_filled_and_categories_hashed(tmp_path, table):
         "run", path, "--target", "label", "--categories", "hash", "--model", tmp_path / "m"
     )
     assert "0 bad" in result.stdout
-    assert ks.load(tmp_path / "m").n_features_in_ == 33
+    assert ks.load(tmp_path / "m").machine_.n_features == 33
     call("run", path, "--target", "label", "--missing", "indicator", "--model", tmp_path / "m")
-    assert ks.load(tmp_path / "m").machine_.n_features == 10  # each of five has a second one
+    assert ks.load(tmp_path / "m").machine_.n_features == 6  # the number has a second one
 
 
 def test_a_header_is_found_or_not(tmp_path):
@@ -239,8 +239,7 @@ def test_a_model_that_is_none(tmp_path):
     (tmp_path / "t.csv").write_text("a\n1\n")
     assert "not a kernelstream model" in call("info", tmp_path / "m.ks", code=1).stderr
     ks.KernelRegressor().partial_fit([[1.0]], [1.0]).save(tmp_path / "m.ks")
-    found = call("predict", tmp_path / "m.ks", tmp_path / "t.csv", code=1)
-    assert "was not made by `kernelstream run`" in found.stderr
+    assert len(call("predict", tmp_path / "m.ks", tmp_path / "t.csv").stdout.splitlines()) == 2
     assert "KernelRegressor" in call("info", tmp_path / "m.ks").stdout
 
 
@@ -334,6 +333,7 @@ def test_an_encoder_means_the_same_ever_after(tmp_path, table):
     np.testing.assert_array_equal(encoder.encode(block)[0], again.encode(block)[0])
     X, problems = encoder.encode(block)
     assert not problems
+    np.testing.assert_allclose(X[:, 0], table["a"][:100])
     assert X[:, 1:5].sum(axis=1).tolist() == [1.0] * 100
     block.rows[0][1] = "violet"  # a colour that the first block did not have
     assert encoder.encode(block)[0][0, 4] == 1

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
-from kernelstream.estimators.columns import Columns, as_table
+from kernelstream.tables.columns import Columns
+from kernelstream.tables.frames import as_table
 
 RANDOM = np.random.default_rng(8)
 N = 120
@@ -122,7 +123,8 @@ def test_bad_rows_are_left_out():
     assert strict.skipped_ == {
         "the column 'b' is not one of a": 1,
         "a is missing: leave this row out, or fill it in by missing='mean'": 1,
-        "a is 'c', which is not a number": 1,
+        "a is 'c', which is not a number: leave this row out, or learn the column as categories "
+        "(docs/tables.md)": 1,
     }
 
 

@@ -15,7 +15,6 @@ from typer.testing import CliRunner
 
 import kernelstream as ks
 from kernelstream import client as client_module
-from kernelstream import persistence
 from kernelstream.cli.app import app
 from kernelstream.client import Client, ServiceError
 from kernelstream.serve import Block, Limits, ServedModel, turns
@@ -23,7 +22,7 @@ from kernelstream.serve.bodies import read_rows
 from kernelstream.serve.server import Server, read_token
 from kernelstream.serve.service import Service
 from kernelstream.tables import Block as TableBlock
-from kernelstream.tables import TableEncoder
+from kernelstream.tables import declared, sound_rows
 
 from .conftest import running
 from .streams import X, Y, new_model
@@ -542,17 +541,15 @@ def test_a_model_that_has_failed_is_not_ready(tmp_path, interpreted):
         assert http.get("/healthz").status_code == 200
 
 
-def test_a_file_of_the_command_line_is_served_with_its_encoding(tmp_path, interpreted):
+def test_a_model_that_learned_a_table_is_served_with_its_columns(tmp_path, interpreted):
     rows = [[f"{x:.3f}", "red" if x > 0 else "blue"] for x in X[:60, 0]]
     block = TableBlock(["size", "colour"], rows, None, [""] * 60, {})
-    encoder = TableEncoder.from_block(block)
-    model = ks.make("linear-pa", "classifier").partial_fit(encoder.encode(block)[0], Y[:60])
-    persistence.write(
-        tmp_path / "shop.ks", model.to_bytes({"extra": {"encoder": encoder.to_json()}})
-    )
+    table = sound_rows(block, range(60), declared(block))
+    model = ks.make("linear-pa", "classifier").partial_fit(table, Y[:60])
+    model.save(tmp_path / "shop.ks")
     service = Service.from_files(tmp_path / "shop.ks", tmp_path / "folder")
     with running(service) as url, Client(url, "shop") as client:
-        expected = model.predict(encoder.encode(block)[0]).tolist()
+        expected = model.predict(table).tolist()
         assert client.predict(rows).predictions == expected
         assert client.state()["columns"] == ["size", "colour"]
         named = [{"colour": colour, "size": float(size)} for size, colour in rows]

@@ -213,8 +213,15 @@ def run(
 
 @app.command()
 def predict(
-    model: Annotated[Path, typer.Argument(help="A model that `kernelstream run --model` saved.")],
+    model: Annotated[Path, typer.Argument(help="A saved model, or a folder of checkpoints.")],
     source: _Source,
+    target: Annotated[
+        str | None,
+        typer.Option(help="Column of targets to leave out, where the model does not know it."),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Column of keys of a fleet, where it does not know it.")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write; by default standard output.")
     ] = None,
@@ -235,7 +242,8 @@ def predict(
 ) -> None:
     """Predict every row of a table: one line per row with its number, prediction and score.
 
-    A bad row has an empty prediction and is reported on standard error.
+    A bad row has an empty prediction, is reported on standard error and is counted. The exit code
+    is 0 if every other row was predicted, and 1 if the model or the source cannot be used.
     """
     from kernelstream.cli.outputs import check_file
     from kernelstream.cli.predict import predict as predict_source
@@ -247,6 +255,8 @@ def predict(
             "proba": proba,
             "std": std,
             "device": device,
+            "target": target,
+            "key": key,
         }
         if out is None:
             n_rows, bad = predict_source(model, source, sys.stdout, **options)

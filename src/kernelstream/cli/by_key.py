@@ -8,7 +8,9 @@ import numpy as np
 from scipy import sparse
 
 import kernelstream as ks
-from kernelstream.tables import Block, SourceError
+from kernelstream.estimators.bad_rows import problems_of_rows
+from kernelstream.tables import Block, SourceError, TableEncoder
+from kernelstream.tables.columns import Columns
 
 __all__ = ["ByKey", "Found", "Further", "listed", "separated"]
 
@@ -31,8 +33,10 @@ class Further(NamedTuple):
 class ByKey:
     """A `KeyedFleet` that can be asked what a run asks of one model."""
 
-    def __init__(self, fleet: ks.KeyedFleet):
+    def __init__(self, fleet: ks.KeyedFleet, extra: dict[str, Any] | None = None):
         self.fleet = fleet
+        saved = (extra or {}).get("encoder")
+        self.encoder = None if saved is None else TableEncoder.from_json(saved)
 
     @classmethod
     def make(cls, algorithm: str, task: str, **params: Any) -> ks.KeyedFleet:
@@ -87,12 +91,25 @@ class ByKey:
 
     # --- what can be asked of a saved one --------------------------------------------------------
 
+    def names(self, extra: dict[str, Any]) -> list[str] | None:
+        """Return the names of all columns that rows had, that of the keys included."""
+        return extra.get("progress", {}).get("columns")
+
+    def rows(self, block: Block) -> tuple[Any, dict[int, str]]:
+        """Return the rows as numbers, and what is wrong with some."""
+        if sparse.issparse(block.rows):
+            raise SourceError("--key needs a table with columns: LIBSVM text has none.")
+        encoder = self.encoder or TableEncoder(Columns.of_numbers(block.columns))
+        X, problems = encoder.encode(block)
+        for i, problem in enumerate(problems_of_rows(X, self.fleet.n_features)[1]):
+            if problem is not None:
+                problems.setdefault(i, problem)
+        return X, problems
+
     def key_problems(self, keys: list[Any] | None) -> dict[int, str]:
         """What is wrong with the keys of rows, by row."""
         if keys is None:
-            raise SourceError(
-                "the file does not say which column has the keys: use ks.load and predict(keys, X)."
-            )
+            raise SourceError("the file does not say which column has the keys: name it by --key.")
         unknown = "its key {!r} is unknown: no row of it was learned"
         known = {key: key in self.fleet for key in set(keys) - {None}}
         return {

@@ -8,8 +8,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from kernelstream.cli.by_key import separated
-from kernelstream.estimators.columns import is_missing
-from kernelstream.tables import SourceError, as_float, open_source
+from kernelstream.tables import SourceError, as_float, is_missing, open_source
 
 __all__ = ["feed"]
 

@@ -11,8 +11,9 @@ from kernelstream import persistence
 from kernelstream.cli.by_key import ByKey, Further, listed, separated
 from kernelstream.cli.widths import matched
 from kernelstream.estimators.files import with_header
+from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.loading import load_with_header
-from kernelstream.tables import SourceError, TableEncoder, open_source
+from kernelstream.tables import Block, SourceError, open_source, sound_rows
 
 __all__ = ["describe", "newest", "predict"]
 
@@ -20,38 +21,43 @@ __all__ = ["describe", "newest", "predict"]
 def predict(
     model_path: Path, source: str, out: TextIO, form: str | None = None, block_rows: int = 1000,
     proba: bool = False, std: bool = False, device: str | None = None,
+    target: str | None = None, key: str | None = None,
 ) -> tuple[int, list[str]]:  # fmt: skip
     """Write one line per row of the source: its number, the prediction and the score.
 
     With `proba`, the probability of every class follows; with `std`, the standard deviation of the
     number that is predicted. A bad row has an empty prediction. On a `device` the model's points
-    are put there. Returns the number of rows, and what is wrong with the bad ones.
+    are put there. `target` and `key` name the columns of targets and keys, where the file of the
+    model does not. Returns the number of rows, and what is wrong with the bad ones.
     """
     model_path = newest(model_path)
     model, header, _ = _read(model_path, device)
     extra = header.get("extra") or {}
-    if "encoder" not in extra:
-        raise SourceError(
-            f"{model_path} was not made by `kernelstream run` and does not say how columns are "
-            "encoded as numbers: use ks.load and model.predict."
-        )
-    encoder, key = TableEncoder.from_json(extra["encoder"]), extra.get("run", {}).get("key")
-    columns = extra.get("progress", {}).get("columns") or encoder.names
+    target, key = target or extra.get("target"), key or extra.get("run", {}).get("key")
     further = model.further(proba, std)
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["row", "prediction", "score", *further.names])
     n_rows, bad = 0, []
-    for block in open_source(source, extra.get("target"), block_rows, form, features=columns):
+    columns = model.names(extra)
+    for block in open_source(source, target, block_rows, form, features=columns):
         keys, block = separated(block, key)
-        X, problems = encoder.encode(block)
-        problems = model.key_problems(keys) | problems
-        good = block.without(problems)
+        X, problems = model.rows(block)
+        problems |= model.key_problems(keys)
         found: dict[int, Any] = {}
-        if good.size:
-            said = model.said(None if keys is None else [keys[i] for i in good], X[good])
-            said += further.of(X[good])
+        while (good := block.without(problems)).size:
+            try:
+                said = model.said(None if keys is None else [keys[i] for i in good], X[good])
+                said += further.of(X[good])
+            except BadRow as refused:
+                problems[int(good[refused.row])] = refused.reason
+                continue
             lines = zip(*(column.tolist() for column in said), strict=True)
             found = dict(zip(good.tolist(), lines, strict=True))
+            break
+        for i, row in found.items():
+            if row[1] != row[1]:  # NaN: the model has no score for it
+                problems[i] = NOT_FINITE
+                found[i] = [""] * len(row)
         for i, place in enumerate(block.places):
             writer.writerow([n_rows + i, *found.get(i, [""] * (2 + len(further.names)))])
             if i in problems:
@@ -68,7 +74,7 @@ def _read(path: Path, device: str | None = None) -> tuple[Any, dict[str, Any], i
                 f"{path} holds many small models, which stay on the host: leave --device out."
             )
         fleet, header = load_with_header(path)
-        return ByKey(fleet), header, path.stat().st_size
+        return ByKey(fleet, header.get("extra") or {}), header, path.stat().st_size
     content = persistence.read(path)
     model, header = with_header(content, kernel=_no_kernel, name=str(path), device=device)
     return _Single(model), header, len(content)
@@ -80,14 +86,36 @@ class _Single:
     def __init__(self, model: Any):
         self.model = model
 
+    def names(self, extra: dict[str, Any]) -> list[str] | None:
+        """Return the names of the columns that the model learned from, if it knows them."""
+        names = getattr(self.model, "feature_names_in_", None)
+        return None if names is None else names.tolist()
+
+    def rows(self, block: Block) -> tuple[Any, dict[int, str]]:
+        """Return the rows as the model takes them, and what is wrong with some."""
+        names, is_sparse = self.names({}), self.model.machine_.is_sparse
+        width = len(block.columns)
+        if names is None and not is_sparse and width != self.model.n_features_in_ and width:
+            raise SourceError(
+                f"the source has {width:,} columns of features, and the model learned from "
+                f"{self.model.n_features_in_:,}, without names: leave the others out, or name the "
+                "column of targets by --target."
+            )
+        block = block.as_made_with(block.columns if names is None else names, is_sparse)
+        rows = sound_rows(block, range(len(block.places)))
+        if names is None and not is_sparse:
+            rows.is_named = False
+        rows = matched(self.model, rows)
+        found = enumerate(self.model.row_problems(rows))
+        return rows, {i: problem for i, problem in found if problem is not None} | block.broken
+
     def key_problems(self, keys: list[Any] | None) -> dict[int, str]:
-        """What is wrong with the keys of rows, by row: there are none."""
+        """Return what is wrong with the keys of rows, by row: there are none."""
         return {}
 
     def said(self, keys: list[Any] | None, X: Any) -> list[np.ndarray]:
-        """Predictions and scores of rows."""
-        rows = matched(self.model, X)
-        return [self.model.predict(rows), _scores(self.model, rows)]
+        """Return predictions and scores of rows."""
+        return [self.model.predict(X), _scores(self.model, X)]
 
     def further(self, proba: bool, std: bool) -> Further:
         """The columns that were asked for."""
@@ -101,8 +129,10 @@ class _Single:
             raise SourceError("--proba is for classifiers: this model has no classes.")
         if not hasattr(self.model, "predict_proba"):
             raise SourceError(f"--proba: {self.model.no_probabilities()}")
-        names = tuple(f"p({name})" for name in self.model.classes_.tolist())
-        return Further(names, lambda X: list(self.model.predict_proba(matched(self.model, X)).T))
+        classes = self.model.classes_
+        order = np.argsort(classes)
+        names = tuple(f"p({name})" for name in classes[order].tolist())
+        return Further(names, lambda X: list(self.model.predict_proba(X).T[order]))
 
     def _deviations(self) -> Further:
         """The standard deviation of the number that is predicted."""
@@ -111,9 +141,7 @@ class _Single:
         why_not = self.model.no_deviations()
         if why_not is not None:
             raise SourceError(f"--std: {why_not}")
-        return Further(
-            ("std",), lambda X: [self.model.predict(matched(self.model, X), return_std=True)[1]]
-        )
+        return Further(("std",), lambda X: [self.model.predict(X, return_std=True)[1]])
 
     def described(self, header: dict[str, Any]) -> dict[str, Any]:
         """What can be read of the model."""
@@ -127,7 +155,7 @@ class _Single:
             **_state(model),
         }
         if hasattr(model, "classes_"):
-            found["classes"] = listed(len(model.classes_), model.classes_.tolist())
+            found["classes"] = listed(len(model.classes_), np.sort(model.classes_).tolist())
         return found
 
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 from rich.console import Console
@@ -28,8 +28,10 @@ from kernelstream.tables import (
     SourceError,
     TableEncoder,
     as_float,
+    declared,
     open_source,
     shortened,
+    sound_rows,
 )
 
 __all__ = ["SERIES", "TASKS", "Options", "run"]
@@ -45,6 +47,7 @@ _MOST_PLACES = 20  # number of bad rows that the summary lists
 _LONGEST_LABEL = 1000  # characters: in an array of labels each takes the memory of the longest
 _FEW_ROWS = 30  # from which it cannot be told whether a target is a label
 _SHARE_OF_NUMBERS = 0.9  # of rows with a number of their own: from then on it is none
+_SAMPLE_ROWS = 1000  # of a file, which declare what its columns hold
 
 
 @dataclass
@@ -141,6 +144,7 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
     """
     _check_outputs(options)
     checkpoints, model, encoder, progress = _begin(options)
+    kinds: dict[str, Any] | None = None
     resumed = progress.n_rows
     if resumed:
         console.print(f"resuming at row {resumed:,}", highlight=False)
@@ -157,11 +161,14 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
             if options.key is not None:
                 progress.columns = block.columns
             keys, block = separated(block, options.key)
-            if encoder is None:
-                skips = options.missing == "skip" or options.key is not None
-                encoder = TableEncoder.from_block(block, options.hashed, skips)
+            if kinds is None and not model.__sklearn_is_fitted__():
+                sample = _sample(options, block)
+                kinds = declared(sample, options.hashed)
+                if options.key is not None:
+                    encoder = TableEncoder.from_block(sample, options.hashed)
                 display.say("learning the first block; compiling, if this combination is new")
-            _learn(model, encoder, block, keys, options, progress, bad_rows)
+            rows = _Rows(block, keys, encoder, kinds)
+            _learn(model, rows, options, progress, bad_rows)
             if model.__sklearn_is_fitted__():
                 metrics.write(_note(model, progress))
                 if checkpoints is not None:
@@ -169,7 +176,7 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
             display.show(progress, model, pace)
     if interrupts.trouble is not None and progress.n_rows == resumed:
         raise interrupts.trouble
-    if not progress.n_learned or encoder is None:
+    if not progress.n_learned:
         if interrupts.asked:
             return progress, False
         raise interrupts.trouble or _nothing_learned(options.source, progress)
@@ -351,28 +358,27 @@ def _begin(options: Options) -> tuple[Any, Any, Any, Progress]:
             f"{options.checkpoint} holds a checkpoint of another run ({begun}): give another "
             "--checkpoint folder, or delete this one."
         )
-    encoder = TableEncoder.from_json(extra["encoder"])
+    encoder = None if options.key is None else TableEncoder.from_json(extra["encoder"])
     return checkpoints, face(model), encoder, Progress(**extra["progress"])
 
 
 def _fingerprint(options: Options) -> dict[str, Any]:
     """Return the options that must be the same to resume a run."""
-    common = {
-        "source": options.source, "target": options.target, "task": options.task,
-        "block_rows": options.block_rows, "hashed": options.hashed, "scale": options.scale,
-    }  # fmt: skip
     given = {k: repr(v) for k, v in options.params.items() if k != "device"}  # any may go on
     return {
-        **common, "algorithm": options.algorithm or "auto", "params": given,
+        "algorithm": options.algorithm or "auto", "params": given,
         "missing": options.missing or "mean",
         **({} if options.key is None else {"key": options.key}),
+        "source": options.source, "target": options.target, "task": options.task,
+        "block_rows": options.block_rows, "hashed": options.hashed, "scale": options.scale,
     }  # fmt: skip
 
 
 def _extra(options: Options, encoder: Any, progress: Progress) -> dict[str, Any]:
     return {
-        "version": _VERSION, "run": _fingerprint(options), "task": options.task,
-        "target": options.target, "encoder": encoder.to_json(), "progress": progress.__dict__,
+        "version": _VERSION, "run": _fingerprint(options), "task": options.task, "target": options.target,
+        **({} if encoder is None else {"encoder": encoder.to_json()}),
+        "progress": progress.__dict__,
     }  # fmt: skip
 
 
@@ -380,6 +386,19 @@ def _blocks(options: Options) -> Iterator[Block]:
     return open_source(
         options.source, options.target, options.block_rows, options.form, options.n_features
     )
+
+
+def _sample(options: Options, block: Block) -> Block:
+    """Return the rows that declare what columns hold: the first 1,000 of a file.
+
+    So what a column becomes does not depend on --block. Of a pipe it is the first block, for which
+    nobody has to wait.
+    """
+    if options.source == "-":
+        return block
+    rows = next(open_source(options.source, options.target, _SAMPLE_ROWS, options.form,
+                            options.n_features))  # fmt: skip
+    return separated(rows, options.key)[1]
 
 
 def _from_row(blocks: Iterator[Block], first: int, source: str) -> Iterator[Block]:
@@ -396,12 +415,28 @@ def _from_row(blocks: Iterator[Block], first: int, source: str) -> Iterator[Bloc
         )
 
 
-def _learn(
-    model: Any, encoder: Any, block: Block, keys: list[Any] | None, options: Options,
-    progress: Progress, bad_rows: _Lines,
-) -> None:  # fmt: skip
+class _Rows(NamedTuple):
+    """A block as a model takes it."""
+
+    block: Block
+    keys: list[Any] | None
+    encoder: TableEncoder | None  # of a fleet, whose models take nothing but numbers
+    kinds: dict[str, Any] | None  # what the columns of the first rows hold
+
+    def learn(self, model: Any, good: np.ndarray, X: Any, y: np.ndarray | None) -> Any:
+        """Predict and learn the rows `good`; X has all rows as numbers, for a fleet."""
+        if self.keys is not None:
+            return model.learn([self.keys[i] for i in good], X[good], y)
+        kinds = None if model.__sklearn_is_fitted__() else self.kinds
+        rows = matched(model, sound_rows(self.block, good, kinds))
+        return ks.prequential(model, rows, y, declare_classes=False)
+
+
+def _learn(model: Any, rows: _Rows, options: Options, progress: Progress, bad_rows: _Lines) -> None:
     """Predict every row of a block, learn it, and update the counts."""
-    X, problems = encoder.encode(block)
+    block, X, problems = rows.block, None, dict(rows.block.broken)
+    if rows.encoder is not None:
+        X, problems = rows.encoder.encode(block)
     y = _targets(block, options, problems)
     good = block.without(problems)
     refused: list[ks.BadRow] = []
@@ -410,11 +445,7 @@ def _learn(
     if good.size:
         try:
             targets = None if y is None else y[good]
-            if keys is not None:
-                result = model.learn([keys[i] for i in good], X[good], targets)
-            else:
-                rows = matched(model, X[good])
-                result = ks.prequential(model, rows, targets, declare_classes=False)
+            result = rows.learn(model, good, X, targets)
             errors = result.errors
             if targets is not None:
                 baselines = Baselines(**progress.baselines)
@@ -573,6 +604,16 @@ def _comparison(options: Options, model: Any, progress: Progress) -> list[str]:
     return lines
 
 
+def _kinds_of_columns(model: Any) -> list[str]:
+    """Return what was decided of columns that are no numbers."""
+    columns = model.columns_ if hasattr(model, "columns_") else {}
+    found = {
+        kind: [name for name, of in columns.items() if of == kind] for kind in ("date", "category")
+    }
+    listed = [f"{kind}: {', '.join(names)}" for kind, names in found.items() if names]
+    return [f"columns by kind; {'; '.join(listed)}; all others are numbers"] if listed else []
+
+
 def _word(task: str) -> str:
     return {"classify": "error", "regress": "mean squared error", "novelty": "alarms"}[task]
 
@@ -591,7 +632,9 @@ def _summary(options: Options, model: Any, encoder: Any, progress: Progress, pac
         *_comparison(options, model, progress),
         _state(model),
     ]
-    unlisted = encoder.unlisted()
+    lines += _kinds_of_columns(model)
+    unlisted = getattr(model if encoder is None else encoder, "unlisted_", {})
+    unlisted = {name: count for name, count in unlisted.items() if count}
     if unlisted:
         counts = ", ".join(f"{name} {count:,}" for name, count in unlisted.items())
         lines.append(f"rows with a category that has no feature of its own: {counts}")

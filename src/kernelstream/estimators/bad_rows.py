@@ -10,6 +10,7 @@ from sklearn.utils import _safe_indexing
 from kernelstream.arrays import on_host
 from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.parts import one_of
+from kernelstream.tables.frames import Table
 
 __all__ = ["BadRowPolicy", "Sifted", "problems_of_rows", "unmasked"]
 
@@ -139,7 +140,9 @@ def _take(values: Any, kept: np.ndarray) -> Any:
     """The rows of an array, a frame or a list at some positions."""
     if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
         return np.asarray(values[kept].tolist())  # targets, of the type that the sound ones have
-    return None if values is None else _safe_indexing(values, kept)
+    if values is None or isinstance(values, Table):
+        return values[kept] if values is not None else None
+    return _safe_indexing(values, kept)
 
 
 def _as_list(y: Any) -> list[Any]:

@@ -10,7 +10,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from kernelstream.drift import LossWatch
-from kernelstream.estimators.columns import Columns
 from kernelstream.estimators.intake import Encoded, Intake, Learned, Rows
 from kernelstream.estimators.labels import Labels
 from kernelstream.label_kernels import LabelStructure
@@ -18,6 +17,7 @@ from kernelstream.learner.learn import Trail
 from kernelstream.learner.learner import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
+from kernelstream.tables.columns import Columns
 from kernelstream.threads import between_steps
 from kernelstream.waiting import WaitingRoom
 
@@ -47,6 +47,7 @@ class StreamEstimator(Intake, BaseEstimator):
         "n_waiting_": lambda model, learned: len(model.waiting_room()),
         "n_expired_": lambda model, learned: model.waiting_room().n_expired,
         "unlisted_": lambda model, learned: _of_table(learned).n_unlisted(),
+        "columns_": lambda model, learned: _of_table(learned).kinds(),
     }
 
     n_epochs: Any = 1
@@ -472,7 +473,8 @@ class StreamEstimator(Intake, BaseEstimator):
 def _of_table(learned: Learned) -> Columns:
     if learned.columns is None:
         raise AttributeError(
-            "unlisted_ is known of models that learn from tables with columns of categories."
+            "columns_ and unlisted_ are known of models that learn from tables with columns of "
+            "categories or dates."
         )
     return learned.columns
 

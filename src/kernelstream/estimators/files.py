@@ -9,7 +9,6 @@ from kernelstream.drift import LossWatch
 from kernelstream.estimators.base import Learned, StreamEstimator
 from kernelstream.estimators.choices import parts_of
 from kernelstream.estimators.class_weights import counts_from_json
-from kernelstream.estimators.columns import Columns
 from kernelstream.estimators.labels import Labels
 from kernelstream.estimators.missing import Means
 from kernelstream.files.bytes import FileError, check_versions, strange_headers, to_bytes
@@ -22,6 +21,7 @@ from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, sl
 from kernelstream.learner.plan import versions_of
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.stores import STAGED_ROWS, as_device
+from kernelstream.tables.columns import Columns
 from kernelstream.waiting import WaitingRoom
 
 __all__ = [

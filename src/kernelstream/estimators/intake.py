@@ -1,25 +1,29 @@
 """Rows as they come to rows as a machine learns them: arrays, sparse rows, tables, dictionaries."""
 
 import math
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import _num_samples, check_array, check_X_y, validate_data
+from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from kernelstream.arrays import is_elsewhere
 from kernelstream.compiled import as_argument
 from kernelstream.estimators.bad_rows import BadRowPolicy, unmasked
-from kernelstream.estimators.columns import Column, Columns, Table, as_table
 from kernelstream.estimators.labels import Labels
-from kernelstream.estimators.missing import FILL_IN, Means, new_means
+from kernelstream.estimators.missing import Means, new_means
 from kernelstream.estimators.rows import checked_weights, require_weight
 from kernelstream.learner.learner import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.stores import as_sparse_rows, rows_on
+from kernelstream.tables.columns import FILL_IN, Columns, warn_of_text
+from kernelstream.tables.frames import Table, as_record, as_table, has_columns
 from kernelstream.threads import sum_of_squares
 
 __all__ = ["Encoded", "Intake", "Learned", "Rows"]
+
+_NUMBERS = {float, int, np.float64}  # types of a row that needs no closer look
 
 
 class Learned(NamedTuple):
@@ -97,12 +101,32 @@ class Intake(BadRowPolicy):
     def _problems(self, X: Any) -> tuple[Any, list[str | None]]:
         if isinstance(X, Encoded):
             return X, [None] * len(X)
-        try:
-            is_table = self._table(X, self._learned) is not None
-        except BadRow:
-            is_table = True
-        # what is wrong with the rows of a table shows when it is encoded
-        return (X, [None] * _num_samples(X)) if is_table else super()._problems(X)
+        found: dict[int, str] = {}
+        table = self._table(X, self._learned, found)
+        if table is None:
+            return super()._problems(X)
+        found = self._columns_for(table).problems(table, self._allows_nan()) | found
+        return table, [found.get(i) for i in range(table.n_rows)]
+
+    def row_problems(self, X: Any) -> list[str | None]:
+        """Return what is wrong with each row, as far as it shows before the row is learned.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dictionaries
+
+        Returns
+        -------
+        list of str or None
+        """
+        return self._problems(X)[1]
+
+    def _columns_for(self, table: Table) -> Columns:
+        """Return what the columns of a table become, in the order of the table."""
+        learned = self._learned
+        if learned is None:
+            return Columns.of(table)
+        return Columns.of_numbers(table.names) if learned.columns is None else learned.columns
 
     # --- blocks ----------------------------------------------------------------------------------
 
@@ -116,16 +140,19 @@ class Intake(BadRowPolicy):
             weight = self._weights(sample_weight, X.shape[0], whole_data)
             return Rows(X, y, weight, columns=learned.columns, means=learned.means)
         table = self._table(X, learned)
-        if table is not None:
-            columns = Columns.of(table) if learned is None else learned.columns
-            assert columns is not None
+        if table is not None and learned is None:
+            warn_of_text(table, Columns.of(table))
+        if table is not None and not self._is_plain(table, learned):
+            columns = self._columns_for(table)
             weight = self._weights(sample_weight, table.n_rows, whole_data)
             columns, X = columns.including(table, weight)
             self._refuse_missing(columns, X)
             if learned is None:
                 self.n_features_in_ = len(table.names)
                 self.feature_names_in_ = np.array(table.names, dtype=object)
-        X = self._rows(X, y, columns is not None, **options)
+        elif table is not None:
+            X = self._numbers(table, X, learned)
+        X = self._rows(X, y, table is not None, **options)
         X, y = (X, np.ones(X.shape[0])) if isinstance(y, str) else X
         weight = self._weights(sample_weight, X.shape[0], whole_data)
         if learned is not None:
@@ -140,25 +167,66 @@ class Intake(BadRowPolicy):
     def _asked(self, X: Any, learned: Learned) -> Any:
         """Rows to be scored, as numbers none of which is missing."""
         table = self._table(X, learned)
-        if table is not None:
-            assert learned.columns is not None
+        if table is not None and learned.columns is not None:
             X = learned.columns.encoded(table)
             self._refuse_missing(learned.columns, X)
+        elif table is not None:
+            X = self._numbers(table, X, learned)
         X = self._rows(X, is_encoded=table is not None)
         return X if learned.means is None else learned.means.filled(np.asarray(X))
 
-    def _table(self, X: Any, learned: Learned | None) -> Table | None:
-        """X as a table, where not all of its columns are numbers, or were not at the start."""
-        if type(X) is np.ndarray and (learned is None or learned.columns is None):
+    def _table(
+        self, X: Any, learned: Learned | None, problems: dict[int, str] | None = None
+    ) -> Table | None:
+        """Return X as a table, if it has column names, or the model learned from a table."""
+        if learned is not None and learned.columns is not None:
+            known = learned.columns.names
+            return None if isinstance(X, Encoded) else as_table(X, known, problems)
+        if not has_columns(X):
             return None
+        names = self.__dict__.get("feature_names_in_")
+        if learned is None or names is None or not isinstance(X, list | Table):
+            return as_table(X, None, problems)  # scikit-learn checks the names of data frames
+        return as_table(X, names.tolist(), problems)
+
+    @staticmethod
+    def _is_plain(table: Table, learned: Learned | None) -> bool:
+        """Return whether a table becomes an array of numbers, one for each column."""
         if learned is not None:
-            names = None if learned.columns is None else learned.columns.names
-            return None if names is None else as_table(X, names)
-        table = as_table(X)
-        is_plain = table is not None and hasattr(X, "columns") and all(
-            values.kind == "number" for values in table.columns
-        )  # fmt: skip
-        return None if is_plain else table  # scikit-learn's own checks keep the names of numbers
+            return learned.columns is None
+        return all(kind == "number" for kind in table.kinds())
+
+    def _numbers(self, table: Table, X: Any, learned: Learned | None) -> np.ndarray:
+        """Return a table of numbers as an array, its names checked, or learned from the first."""
+        if isinstance(X, list | Table):
+            self._check_names(table, X, learned)
+        else:
+            validate_data(self, X, reset=learned is None, skip_check_array=True)
+        columns = Columns.of_numbers(table.names)
+        rows = columns.encoded(table)
+        self._refuse_missing(columns, rows)
+        return rows
+
+    def _check_names(self, table: Table, X: Any, learned: Learned | None) -> None:
+        """Check, or learn, the column names of rows that are no data frame."""
+        if learned is None:
+            self.n_features_in_ = len(table.names)
+            if table.is_named:
+                self.feature_names_in_ = np.array(table.names, dtype=object)
+        elif "feature_names_in_" in self.__dict__:
+            return  # `_table` has put them in order
+        elif not table.is_named:
+            if len(table.names) != learned.row_width:
+                raise ValueError(
+                    f"X has {len(table.names)} features, but {type(self).__name__} is expecting "
+                    f"{learned.row_width} features as input."
+                )
+        else:
+            example = X[0] if isinstance(X, list) else table.names
+            raise TypeError(
+                f"{example!r} has names, but this model learned from rows without: give an array, "
+                "or begin with a dictionary or a data frame."
+            )
 
     def _refuse_missing(self, columns: Columns, X: np.ndarray) -> None:
         """Refuse encoded rows in which something is missing, unless `missing` fills it in."""
@@ -178,19 +246,16 @@ class Intake(BadRowPolicy):
         if self.missing != "error" and not sparse.issparse(X):
             options["ensure_all_finite"] = "allow-nan"
         options.update(dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
-        if isinstance(X, list) and X and isinstance(X[0], dict):
-            X, is_encoded = self._by_name(X), True
         if is_encoded:  # its names and its width are known to be right
-            checked = (
-                check_array(X, **options) if isinstance(y, str) else check_X_y(X, y, **options)
-            )
+            check: Any = partial(check_array if isinstance(y, str) else check_X_y, X)
         else:
-            try:
-                checked = validate_data(self, X, y, reset=learned is None, **options)
-            except (TypeError, ValueError):
-                _refuse_text(X)
-                self._refuse_nan(X)
-                raise
+            check = partial(validate_data, self, X, reset=learned is None)
+        try:
+            checked = check(**options) if isinstance(y, str) else check(y=y, **options)
+        except (TypeError, ValueError):
+            _refuse_text(X)
+            self._refuse_not_finite(X)
+            raise
         X = checked if isinstance(y, str) else checked[0]
         if learned is not None:
             X = _as_kept(X, learned.machine)
@@ -198,15 +263,32 @@ class Intake(BadRowPolicy):
             X = as_sparse_rows(X)
         return X if isinstance(y, str) else (X, checked[1])
 
-    def _refuse_nan(self, X: Any) -> None:
-        """Say what to do with NaN, if that is what is wrong: scikit-learn names other remedies."""
+    def _refuse_not_finite(self, X: Any) -> None:
+        """Name the first row that is not finite, if that is what is wrong, and the remedy."""
         is_sparse = sparse.issparse(X)
-        values = X.data if is_sparse else np.asarray(X)
-        if (is_sparse or self.missing == "error") and values.dtype.kind == "f" and (
-            np.isnan(values).any()
-        ):  # fmt: skip
+        values = sparse.csr_array(X).data if is_sparse else np.asarray(X)
+        if values.dtype.kind not in "fO":
+            return
+        try:
+            values = values.astype(float)
+        except (TypeError, ValueError):
+            return
+        allows_nan = self._allows_nan() and not is_sparse
+        wrong = np.isinf(values) if allows_nan else ~np.isfinite(values)
+        if not wrong.any():
+            return
+        if is_sparse:
+            entry = int(np.flatnonzero(wrong)[0])
+            row = int(np.searchsorted(sparse.csr_array(X).indptr, entry, side="right")) - 1
             what = "leave this row out, or give dense rows, in which missing='mean' fills it in"
-            raise ValueError(f"Input X contains NaN: {what if is_sparse else FILL_IN}.")
+        elif values.ndim == 2:
+            row = int(np.flatnonzero(wrong.any(axis=1))[0])
+            entry, what = row * values.shape[1] + int(np.flatnonzero(wrong[row])[0]), FILL_IN
+        else:
+            return
+        if np.isnan(values.ravel()[entry]):
+            raise BadRow(row, f"Input X contains NaN: {what}")
+        raise BadRow(row, "Input X contains infinity: leave this row out")
 
     def _may_go(self, X: Any) -> bool:
         """Whether an array of NumPy goes to a device as it is, and is checked there."""
@@ -231,21 +313,6 @@ class Intake(BadRowPolicy):
         if isinstance(y, str):
             return rows
         return rows, check_X_y(np.zeros((X.shape[0], 1)), y, **options)[1]
-
-    def _by_name(self, X: list[dict[Any, Any]]) -> np.ndarray:
-        """Dictionaries as an array, for a model that has learned from numbers."""
-        names = self.__dict__.get("feature_names_in_")
-        if names is None:
-            raise TypeError(
-                f"{X[0]!r} has names, but this model learned from rows without: give an array, or "
-                "begin with a dictionary or a data frame."
-            )
-        columns = Columns(tuple(Column(str(name), "number") for name in names))
-        table = as_table(X, columns.names)
-        assert table is not None
-        rows = columns.encoded(table)
-        self._refuse_missing(columns, rows)
-        return rows
 
     def _are_plain(self, X: Any, y: Any, is_encoded: bool = False) -> bool:
         """Whether these are arrays as the machine takes them, in which nothing is wrong.
@@ -279,38 +346,50 @@ class Intake(BadRowPolicy):
 
     @staticmethod
     def _first_row(x: Any) -> Any:
-        """One row as a block, whatever it is."""
-        if hasattr(x, "to_dict") and hasattr(x, "dtype") and x.dtype == object:
-            x = x.to_dict()  # a row of a data frame, as a series of pandas
-        if isinstance(x, dict):
-            return [x]
+        """Return one row as a block, by name if it has names."""
+        record = None if type(x) is np.ndarray else as_record(x)
+        if record is not None:
+            return [record]
         return x if sparse.issparse(x) and x.ndim == 2 else np.asarray(x).reshape(1, -1)
 
     def _named(self, x: Any) -> Any:
-        """A row as it is, or, if it is a series of pandas with names as the model has, by name."""
-        if type(x) is np.ndarray or "feature_names_in_" not in self.__dict__:
+        """Return a row as a dictionary if it has names and the model too; else as it is."""
+        if type(x) is np.ndarray or isinstance(x, dict):
             return x
-        has_names = hasattr(x, "to_dict") and all(isinstance(name, str) for name in x.index)
-        return x.to_dict() if has_names else x
+        record = as_record(x) if "feature_names_in_" in self.__dict__ else None
+        return x if record is None else record
 
     def _row(self, x: Any, learned: Learned | None = None) -> Any:
-        """One row as a block, as the machine keeps rows; it checks the values."""
+        """Return one row as a block, as the machine keeps rows; the machine checks the values."""
         learned = self._learned if learned is None else learned
         assert learned is not None
         x = self._named(x)
-        if learned.columns is not None or isinstance(x, dict):
+        if learned.columns is not None:
             return self._asked(self._first_row(x), learned)
-        X = self._given_row(x, learned)
+        X = self._by_name(x, learned) if isinstance(x, dict) else self._given_row(x, learned)
         return X if learned.means is None else learned.means.filled(X)
 
     def _counted_row(self, x: Any, learned: Learned) -> tuple[Any, Means | None]:
-        """One row that is to be learned, as a block, and the means after it."""
+        """Return one row that is to be learned, as a block, and the means after it."""
         if learned.means is None:
             return self._row(x, learned), None
         x = self._named(x)
-        X = self._rows([x]) if isinstance(x, dict) else self._given_row(x, learned)
+        X = self._by_name(x, learned) if isinstance(x, dict) else self._given_row(x, learned)
         means, X = learned.means.including_row(X)
         return X, means
+
+    def _by_name(self, record: dict[Any, Any], learned: Learned) -> Any:
+        """Return a dictionary as a block, for a model that learns from numbers."""
+        names = self.__dict__.get("feature_names_in_", ())
+        if len(names) == len(record) and set(map(type, record.values())) <= _NUMBERS:
+            try:
+                row = [[record[name] for name in names]]
+                return _as_kept(np.array(row, dtype=float), learned.machine)
+            except KeyError:
+                pass
+        table = self._table([record], learned)
+        assert table is not None
+        return _as_kept(self._numbers(table, [record], learned), learned.machine)
 
     def _given_row(self, x: Any, learned: Learned) -> Any:
         """One row as a block, in which something may be missing."""

@@ -13,11 +13,10 @@ from scipy import sparse
 from kernelstream.compiled import as_argument, compiled
 from kernelstream.parts import one_of
 
-__all__ = ["FILL_IN", "MISSING", "Means", "new_means"]
+__all__ = ["MISSING", "Means", "new_means"]
 
 MISSING = ("error", "mean", "indicator")
 _ONCE = np.ones(1)  # the weight of a row
-FILL_IN = "leave this row out, or fill it in by missing='mean'"
 
 
 class Means(NamedTuple):

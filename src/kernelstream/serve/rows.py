@@ -20,7 +20,7 @@ class RowReader:
     columns : list of str or None
         The names of the model's features, if it knows them.
     encoder : TableEncoder or None
-        How a model that `kernelstream run` made encodes columns.
+        How a fleet that `kernelstream run --key` made encodes columns.
     limits : Limits
     takes_tables : bool, default=False
         Whether the model itself encodes rows, which it takes as dictionaries by column name.
@@ -138,10 +138,9 @@ class RowReader:
 
 
 def encoder_of(extra: dict[str, Any]) -> TableEncoder | None:
-    """How columns are encoded, of a file that `kernelstream run` made of a table."""
+    """Return how columns are encoded, of the file of a fleet that `kernelstream run` made."""
     saved = extra.get("encoder")
-    encoder = None if saved is None else TableEncoder.from_json(saved)
-    return None if encoder is None or encoder.is_sparse else encoder
+    return None if saved is None else TableEncoder.from_json(saved)
 
 
 def _as_array(rows: list[Any], n_features: int | None) -> np.ndarray | None:

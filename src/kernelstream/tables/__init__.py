@@ -1,16 +1,26 @@
-"""Tables as streams of rows, read one block at a time from files or pipes, encoded as numbers.
+"""Tables: what their columns become, and how they are read from files and pipes.
 
-A *source* yields blocks of records as they are in a file, in bounded memory. An *encoder* is made
-from the first block and encodes records as numbers: it knows which columns are numbers, dates or
-categories. It is plain data and is saved with the model, so that columns are always encoded in the
-same way.
+`values` says what one entry means, `frames` reads data frames and dictionaries, and `columns`
+encodes columns as numbers, in the same way for Python, the command line and the service
+(docs/design/tables.md). A *source* yields the rows of a file in blocks, in bounded memory.
 """
 
-from kernelstream.tables.columns import TableEncoder
+from kernelstream.tables.columns import numbers_in_order
+from kernelstream.tables.encoding import TableEncoder, declared, sound_rows
+from kernelstream.tables.frames import names_of
 from kernelstream.tables.sources import Block, SourceError, open_source
-from kernelstream.tables.values import as_float, shortened
+from kernelstream.tables.values import as_float, is_missing, shortened
 
 __all__ = [
-    "Block", "SourceError", "TableEncoder", "as_float",
-    "open_source", "shortened",
-]  # fmt: skip
+    "Block",
+    "SourceError",
+    "TableEncoder",
+    "as_float",
+    "declared",
+    "is_missing",
+    "names_of",
+    "numbers_in_order",
+    "open_source",
+    "shortened",
+    "sound_rows",
+]
