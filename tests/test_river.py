@@ -171,7 +171,7 @@ def test_a_refused_row_leaves_no_trace(x, y):
     before, columns = model.model.to_bytes(), dict(model._columns)
     with pytest.raises(ValueError, match=r"label|NaN|not a number|leave|large|string"):
         model.learn_one(x, y)
-    with pytest.raises(ValueError, match=r"label|NaN|convert|infinity|large|string"):
+    with pytest.raises(ValueError, match=r"label|NaN|not a number|convert|infinity|large|string"):
         model.learn_many(pd.DataFrame([x]), pd.Series([y], dtype=object))
     assert model.model.to_bytes() == before
     assert (model._columns, model.model.n_features_in_) == (columns, 1)
