@@ -376,7 +376,8 @@ def _fingerprint(options: Options) -> dict[str, Any]:
 
 def _extra(options: Options, encoder: Any, progress: Progress) -> dict[str, Any]:
     return {
-        "version": _VERSION, "run": _fingerprint(options), "task": options.task, "target": options.target,
+        "version": _VERSION, "run": _fingerprint(options), "task": options.task,
+        "target": options.target,
         **({} if encoder is None else {"encoder": encoder.to_json()}),
         "progress": progress.__dict__,
     }  # fmt: skip
