@@ -2,6 +2,7 @@
 
 import copy
 import datetime
+import inspect
 import itertools
 import math
 import subprocess
@@ -359,3 +360,22 @@ def test_the_area_under_the_curve_of_a_detector():
     area = metrics.RollingROCAUC(window_size=400)
     evaluate.progressive_val_score(rows, river.AutoDetector(), area)
     assert area.get() > 0.9
+
+
+@pytest.mark.parametrize("name", [name for name in river.__all__ if name != "make"])
+def test_parameters_are_those_of_the_estimator(name):
+    cls, estimator = getattr(river, name), getattr(ks, name)
+    own, behind = (inspect.signature(c).parameters for c in (cls, estimator))
+    missing = {"missing"} if name.startswith(("Kernel", "Novelty")) else set()
+    left_out = {"random_state", "waiting_rows", "n_epochs", *missing} & set(behind)
+    if name == "AutoDetector":
+        left_out.remove("random_state")  # of its projections
+    assert set(own) == set(behind) - left_out
+    assert all(own[p].default == behind[p].default and own[p].kind == behind[p].kind for p in own)
+    model = cls(on_bad_row="skip")
+    assert model._get_params() == {p: own[p].default for p in own} | {"on_bad_row": "skip"}
+    assert model.clone()._get_params() == model._get_params()
+    with pytest.raises(TypeError, match="unheard"):
+        cls(unheard=1)
+    with pytest.raises(TypeError, match="positional"):
+        cls(1, 2)
