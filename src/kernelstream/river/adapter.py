@@ -229,7 +229,6 @@ def _is_text_or_date(value: Any) -> bool:
     return kind_of(value) in ("category", "date")
 
 
-
 def _number(name: Any, value: Any) -> float:
     try:
         number = as_number(value)
