@@ -20,17 +20,21 @@ class NewtonReference:
         self.w = np.full(n, total / n)
         self.M, self.decay, self.ridge = ridge * np.eye(n), decay, ridge
 
-    def step(self, S, label, weight):
-        p = softmax(self.w @ S)
+    def step(self, S, label, weight, rarity):
+        p = softmax(self.w @ S + rarity)
         g = weight * (S @ p - S[:, label])
-        H = weight * ((S * p) @ S.T - np.outer(S @ p, S @ p))
+        q = 0.99 * p + 0.01 / len(p)
+        H = weight * ((S * q) @ S.T - np.outer(S @ q, S @ q))
         self.M = self.decay * self.M + H + (1 - self.decay) * self.ridge * np.eye(len(g))
-        self.w = self.w - np.linalg.solve(self.M, g)
+        step = np.linalg.solve(self.M, g)
+        self.w = self.w - step * min(1.0, 1.0 / np.sqrt(max(g @ step, 1e-300)))
 
 
 def centred(s):
-    s = np.array([-s[0] / 2, s[0] / 2]) if len(s) == 1 else s - s.mean()
-    return np.clip(s, -20, 20)
+    if len(s) == 1:
+        s = np.clip(np.array([-s[0] / 2, s[0] / 2]), -10, 10)
+    s = np.maximum(s, s.max() - 20)
+    return s - s.mean()
 
 
 @pytest.mark.parametrize("n_classes", [1, 2, 5])
@@ -43,12 +47,15 @@ def test_newton_stacking(n_classes):
     weight = random.choice([0.0, 1.0, 2.0], 80)
     halves = [NewtonReference(4, decay) for decay in (0.99, 0.9999)]
     top, counts, evidence = NewtonReference(2, 0.999), np.zeros(max(n_classes, 2)), 0.0
+    expected_counts = np.zeros(max(n_classes, 2))
     expected = []
     for i in range(80):
         S = np.array([centred(s) for s in scores[:, i]])
         two = np.array([centred(half.w @ S) for half in halves])
         z = top.w @ two
-        p, frequency = softmax(z), (counts + 1.0) / (counts + 1.0).sum()
+        rarity = np.log((counts + 2.0 * np.sqrt(counts) + 1.0) / (expected_counts + 1.0))
+        rarity = np.minimum(rarity, 0.0)
+        p, frequency = softmax(z + rarity), (counts + 1.0) / (counts + 1.0).sum()
         believed = 1.0 / (1.0 + np.exp(-evidence))
         said = np.log(believed * p + (1.0 - believed) * frequency)
         said -= said.mean()
@@ -59,9 +66,10 @@ def test_newton_stacking(n_classes):
             evidence = np.clip(evidence + weight[i] * more, -10.0, 10.0)
             counts *= 0.9999
             counts[label] += weight[i]
-            top.step(two, label, weight[i])
+            expected_counts = 0.9999 * expected_counts + weight[i] * softmax(z)
+            top.step(two, label, weight[i], rarity)
             for half in halves:
-                half.step(S, label, weight[i])
+                half.step(S, label, weight[i], rarity)
     mixing = NewtonStacking()
     state = mixing.new_state(4, 1)  # classes may come late
     state = mixing.widened(state, n_classes)
@@ -78,6 +86,52 @@ def test_newton_stacking(n_classes):
     np.testing.assert_allclose(
         again, mixing.learn(state, scores[:, :1], y[:1], np.zeros(1))[0], rtol=1e-12
     )
+
+
+def test_large_scores_keep_their_order():
+    """Two scores beyond the limit were made equal, and the first of the two labels won."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 4, 400).astype(float)
+    scores = 40.0 * random.normal(size=(2, 400, 4))
+    scores[:, np.arange(400), y.astype(int)] = scores.max(axis=2) + 10.0
+    mixing = NewtonStacking()
+    found, _ = mixing.learn(mixing.new_state(2, 4), scores, y, np.ones(400))
+    np.testing.assert_array_equal(found.argmax(axis=1), y)
+
+
+def test_one_wrong_label_after_many_certain_ones_moves_the_weights_little():
+    """With no curvature left, such a step turned the weights round."""
+    random = np.random.default_rng(0)
+    y = random.integers(0, 3, 2001).astype(float)
+    scores = random.normal(size=(4, 2001, 3))
+    scores[:, np.arange(2001), y.astype(int)] += 12.0
+    y[-1] = (y[-1] + 1) % 3
+    mixing = NewtonStacking()
+    state = mixing.new_state(4, 3)
+    mixing.learn(state, scores[:, :-1], y[:-1], np.ones(2000))
+    before = mixing.weights(state)
+    mixing.learn(state, scores[:, -1:], y[-1:], np.ones(1))
+    assert abs(mixing.weights(state) - before).max() < 0.3 * before.sum()
+    assert (mixing.mix(state, scores[:, :-1]).argmax(axis=1) == y[:-1]).all()
+
+
+def test_a_late_class_that_was_seen_once_does_not_win_against_frequent_ones():
+    random = np.random.default_rng(0)
+    y = random.integers(0, 2, 3000).astype(float)
+    scores = 0.5 * random.normal(size=(3, 3000, 3))  # of noisy labels: near those of the new class
+    scores[:, np.arange(3000), y.astype(int)] += 0.3
+    scores[:, :, 2] = 0.0
+    mixing = NewtonStacking()
+    state = mixing.new_state(3, 2)
+    mixing.learn(state, np.ascontiguousarray(scores[:, :2000, :2]), y[:2000], np.ones(2000))
+    state = mixing.widened(state, 3)
+    mixing.learn(state, scores[:, :1], np.array([2.0]), np.ones(1))
+    assert (mixing.mix(state, scores[:, 2000:]).argmax(axis=1) != 2).all()
+    # where it comes again and again, it is predicted
+    scores[:, 2000:, 2] += 3.0
+    y[2000:2050] = 2.0
+    mixing.learn(state, scores[:, 2000:2050], y[2000:2050], np.ones(50))
+    assert (mixing.mix(state, scores[:, 2050:]).argmax(axis=1) == 2).mean() > 0.9
 
 
 class RidgeReference:

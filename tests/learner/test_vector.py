@@ -30,7 +30,8 @@ LOSSES = {(entry.task, entry.name, kind): entry for kind, entry in every_loss()}
 SOFTMAX = LOSSES["classification", "log_loss", "many"]
 STEP_SIZES = [
     VectorSMD(), VectorSMD(0.2, 0.5, 1.0), VectorSMD(0.2, 0.1, 0.0),
-    VectorSMD(0.2, 0.3, 0.9, normalized=True, highest=2.0), AdaGrad(), AdaGrad(0.5, 0.1),
+    VectorSMD(0.2, 0.3, 0.9, normalized=True, highest=2.0), VectorSMD(0.2, 3.0, growth=None),
+    AdaGrad(), AdaGrad(0.5, 0.1),
     AdaGrad(0.5, 0.1, least=0.2),
 ]  # fmt: skip
 
@@ -258,6 +259,17 @@ def test_step_sizes_differ_where_features_do():
     model.learn(X, slope * X[:, 0] + 0.3 * random.normal(size=5000))
     moving, still = model.state.step_size.steps[0]
     assert moving > 5 * still
+
+
+def test_a_step_size_grows_at_one_row_by_its_limit_or_as_in_the_paper():
+    entry = LOSSES["regression", "squared_error", "one"]
+    for growth, expected in ((1.5, 0.15), (2.0, 0.2), (None, 0.1 * (1 + 0.1 * 4.0 * 4.0))):
+        step_size = VectorSMD(0.1, meta=1.0, highest=100.0, growth=growth)
+        chosen = parts(step_size, entry, intercept=False, capped=False)
+        model = Weights(chosen, 1, 1, compiled=False)
+        # v = -p g = 0.4 after the first row, and f = 0.4 so that the second gradient is -4
+        model.learn(np.ones((2, 1)), np.array([4.0, 4.4]))
+        assert model.state.step_size.steps[0, 0] == pytest.approx(expected)
 
 
 def test_gradients_that_are_too_small_move_nothing():

@@ -74,7 +74,8 @@ class VectorReference:
             self.summed += np.where(there, g, 0.0) ** 2
             return np.minimum(given.rate / np.sqrt(given.start + self.summed), most)
         unit = max(self.mean_loss, 1e-300) if given.normalized else 1.0
-        p = self.p * np.clip(1.0 - given.meta * self.v * g / unit, 0.5, 2.0)  # (4)
+        growth = np.inf if given.growth is None else given.growth
+        p = self.p * np.clip(1.0 - given.meta * self.v * g / unit, 0.5, growth)  # (4)
         lowest, highest = given.initial * given.lowest, given.initial * given.highest
         return np.clip(p, lowest, min(highest, most))
 

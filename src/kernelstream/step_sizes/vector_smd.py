@@ -1,5 +1,6 @@
 """Stochastic meta-descent with a step size per weight: section 2 of the SVMD paper."""
 
+import math
 from typing import NamedTuple
 
 from kernelstream.parts import number, parameters, part, rule
@@ -22,6 +23,7 @@ class VectorSMDRule(NamedTuple):
     lowest: float
     highest: float
     normalized: bool
+    growth: float  # the largest factor of a step size at one row
 
     def propose(self, step_state, n_seen, loss, regularizer, correlation):
         mean_loss = step_state.mean_loss[0]
@@ -31,12 +33,12 @@ class VectorSMDRule(NamedTuple):
         return Proposal(step_state.eta[0], correlation, mean_loss, mean_loss, unit)
 
     def next_step(self, first, eta, felt, n_seen, slope):
-        factor = min(max(1.0 - self.meta * slope, 0.5), 2.0)  # (57)
+        factor = min(max(1.0 - self.meta * slope, 0.5), self.growth)  # (57)
         return min(max(eta * factor, first * self.lowest), first * self.highest)
 
     def step_of_weight(self, step, gradient, trace, per_unit, most):
-        factor = min(max(1.0 - self.meta * trace * gradient * per_unit, 0.5), 2.0)  # (4)
-        return min(max(step * factor, self.initial * self.lowest), most)
+        factor = max(1.0 - self.meta * trace * gradient * per_unit, 0.5)  # (4)
+        return min(max(step * min(factor, self.growth), self.initial * self.lowest), most)
 
     def least_step(self):
         return self.initial * self.lowest
@@ -56,7 +58,7 @@ class VectorSMDRule(NamedTuple):
 class VectorSMD(PerWeight):
     """Stochastic meta-descent with a step size per weight, for models on explicit features.
 
-    Element by element ``p <- p clip(1 - meta v g, 1/2, 2)`` (4), ``w <- w - p g`` (1) and
+    Element by element ``p <- p max(1/2, 1 - meta v g)`` (4), ``w <- w - p g`` (1) and
     ``v <- decay v - p (g + decay H v)`` (7), where g is the gradient of a row's loss and of
     ``c/2 |w|^2``, H the second derivative of the two, and the trace v how the weights depend on
     their past step sizes. An intercept is one more weight, without regularization.
@@ -76,6 +78,10 @@ class VectorSMD(PerWeight):
         Divide ``v g`` by a running mean of the loss, so that `meta` means the same whatever the
         units of the loss. ``step_size="vector-smd"`` does so in regression, where these are the
         units of y, with a `meta` of 0.03.
+    growth : float or None, default=2.0
+        The largest factor by which a step size grows at one row. None: no limit, as in (4) of the
+        paper; `highest` still holds. The limit keeps a single outlier from taking a step size to
+        its upper bound.
 
     Notes
     -----
@@ -103,6 +109,7 @@ class VectorSMD(PerWeight):
     lowest: float = 1e-3
     highest: float = 10.0
     normalized: bool = False
+    growth: float | None = 2.0
 
     def check(self) -> None:
         number("initial", self.initial, above=0)
@@ -110,6 +117,8 @@ class VectorSMD(PerWeight):
         number("decay", self.decay, at_least=0, at_most=1)
         number("lowest", self.lowest, above=0, at_most=1)
         number("highest", self.highest, at_least=1)
+        if self.growth is not None:
+            number("growth", self.growth, at_least=1)
 
     def for_task(self, task: str) -> "VectorSMD":
         # losses of regression have the units of y
@@ -124,4 +133,5 @@ class VectorSMD(PerWeight):
         return VectorSMDRule(
             float(self.initial), float(self.meta), float(self.decay), float(self.lowest),
             float(self.highest), bool(self.normalized),
+            math.inf if self.growth is None else float(self.growth),
         )  # fmt: skip

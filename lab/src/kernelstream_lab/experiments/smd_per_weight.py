@@ -8,7 +8,7 @@ import numpy as np
 
 from kernelstream import KernelRegressor, make, prequential
 from kernelstream.drawing import BLUE, GREY, tidy
-from kernelstream.step_sizes import AdaGrad, smd_for
+from kernelstream.step_sizes import AdaGrad, VectorSMD, smd_for
 from kernelstream.streams import flipping_weights
 from kernelstream.updates import RLS
 from kernelstream_lab.experiments.curves import numbers, plot
@@ -71,12 +71,15 @@ def run(setting: Setting) -> Outcome:
     """Compare step sizes on a stream where few weights move and the others stay."""
     n_rows = setting.choose(30_000, 2_000)
     learners: dict[str, Callable[[], Any]] = {
-        _PER_WEIGHT: lambda: make("smd-linear", "regressor", fit_intercept=False),
+        _PER_WEIGHT: lambda: make(
+            "smd-linear", "regressor", fit_intercept=False,
+            step_size=VectorSMD(meta=0.03, normalized=True, growth=None),
+        ),
         _ONE: lambda: _linear(smd_for("regression")),
         **{_constant(eta): partial(_linear, eta) for eta in _CONSTANTS},
         _ADAGRAD: lambda: make("adagrad", "regressor", fit_intercept=False, step_size=AdaGrad(1.0)),
         **{_squares(a): partial(_least_squares, a) for a in _FORGETTING},
-    }
+    }  # fmt: skip
     trials = range(setting.choose(5, 1))
     errors: dict[str, list[np.ndarray]] = {label: [] for label in learners}
     ends = []
