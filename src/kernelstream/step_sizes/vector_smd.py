@@ -103,6 +103,8 @@ class VectorSMD(PerWeight):
     10.0
     """
 
+    version = 2
+
     initial: float = 0.3
     meta: float = 0.3
     decay: float = 0.99

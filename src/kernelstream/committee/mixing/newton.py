@@ -307,6 +307,7 @@ class NewtonStacking(Mixing):
     start: float = 1.0
     limit: float = 20.0
 
+    version = 2
     task = "classification"
     gives_probabilities = True
 
