@@ -156,7 +156,8 @@ def test_another_version_of_any_record_is_refused_and_both_are_named(name, tmp_p
         for key in way:
             inner = inner[key]
         inner[last] += 6
-        with pytest.raises(FileError, match=r"has version 7 in the file, .* .*: install"):
+        pattern = rf"has version {inner[last]} in the file, .* .*: install"
+        with pytest.raises(FileError, match=pattern):
             loaded(to_bytes(changed, arrays), tmp_path)
         del inner[last]
         with pytest.raises(FileError):
@@ -174,7 +175,8 @@ def test_another_version_of_the_format_is_refused(tmp_path):
 def test_an_array_that_is_missing_or_unknown_is_named(name, tmp_path):
     header, arrays = from_bytes(content_of(name))
     header.pop("format_version")
-    some = sorted(arrays)[len(arrays) // 2]
+    required = [key for key in sorted(arrays) if not key.endswith("row_cache")]
+    some = required[len(required) // 2]
     with pytest.raises(FileError, match=r"is missing|lacks numbers of the members"):
         loaded(to_bytes(header, {k: a for k, a in arrays.items() if k != some}), tmp_path)
     if name != "fleet":
