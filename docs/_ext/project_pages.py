@@ -22,7 +22,7 @@ def copy_pages(app):
 
 def lead_to_copies(app, docname, source):
     """A page of docs/ that links to the root of the project links to its copy on the site."""
-    source[0] = re.sub(r"\]\(\.\./([A-Z_]+\.md)", r"](project/\1", source[0])
+    source[0] = re.sub(r"\]\(((?:\.\./)*)\.\./([A-Z_]+\.md)", r"](\1project/\2", source[0])
 
 
 def setup(app):
