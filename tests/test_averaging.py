@@ -8,6 +8,7 @@ import kernelstream as ks
 from kernelstream.budgets import Independent, LeastLoss, Merge, OldestOut
 from kernelstream.kernels import RBF, Nystroem, Polynomial, RandomFourier
 from kernelstream.learner.averaging import closest_on_few
+from kernelstream.learner.predicting import noise_variance_of, variances_of
 
 from .conftest import shared_file
 
@@ -152,8 +153,8 @@ def test_posteriors_multiply_to_that_of_all_rows():
     assert model.n_support_ == whole.n_support_ == 6
     np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-7)
     np.testing.assert_allclose(
-        model.machine_.variances(X) / model.machine_.noise_variance,
-        whole.machine_.variances(X) / whole.machine_.noise_variance, rtol=1e-5,
+        variances_of(model.machine_, X) / noise_variance_of(model.machine_),
+        variances_of(whole.machine_, X) / noise_variance_of(whole.machine_), rtol=1e-5,
     )  # fmt: skip
     twice = ks.average(in_parts(make, X, y, 4), weights=[2, 2, 2, 2])
     both = make().partial_fit(np.concatenate([X, X]), np.concatenate([y, y]))

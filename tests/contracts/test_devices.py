@@ -20,6 +20,7 @@ import kernelstream as ks
 from kernelstream.budgets.dropping import Ring
 from kernelstream.files.bytes import read
 from kernelstream.learner.algebra import algebra_of
+from kernelstream.learner.growth import resize_slots
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
 from kernelstream.stores import Device, DeviceMatrix, device, devices
@@ -243,7 +244,7 @@ def test_matrices_go_to_the_device_when_there_are_many_points(monkeypatch):
     for one in (host, model):
         machine = one.partial_fit(X[:70], y[:70]).machine_
         assert isinstance(machine.state.budget.inverse, np.ndarray)
-        machine.resize_slots(400)
+        resize_slots(machine, 400)
         one.partial_fit(X[70:], y[70:])
     assert isinstance(model.machine_.state.budget.inverse, DeviceMatrix)
     assert_equal_machines(model.machine_, host.machine_)

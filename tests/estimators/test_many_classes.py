@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kernelstream as ks
-from kernelstream.learner import machine
+from kernelstream.learner import sizing
 from kernelstream.learner.loops.expansion import ExpansionLoop
 from kernelstream.learner.state import arrays
 
@@ -26,7 +26,7 @@ class Counts:
 
     def __init__(self, monkeypatch):
         self.copies = self.numbers = self.tiles = 0
-        resize, learn = machine.resize, ExpansionLoop.learn
+        resize, learn = sizing.resize, ExpansionLoop.learn
 
         def counted_resize(state, fields, sizes, zeros):
             self.copies += 1
@@ -38,7 +38,7 @@ class Counts:
             self.tiles += 1
             return learn(*arguments)
 
-        monkeypatch.setattr(machine, "resize", counted_resize)
+        monkeypatch.setattr(sizing, "resize", counted_resize)
         monkeypatch.setattr(ExpansionLoop, "learn", counted_learn)
 
 

@@ -14,6 +14,7 @@ from kernelstream.kernels import RBF, Homogenized, Linear, Polynomial
 from kernelstream.learner import tile_space
 from kernelstream.learner.dictionary import learn_dictionary
 from kernelstream.learner.machine import Machine, Parts
+from kernelstream.learner.predicting import variances_of
 from kernelstream.updates import Dual
 from tests.reference.learners import DictionaryReference
 
@@ -113,7 +114,7 @@ def test_any_split_into_blocks_gives_the_same_model(
             learner.learn(X[a:b], y[a:b], weight[a:b])[0].scores
             for a, b in itertools.pairwise(splits)
         ]
-        found.append((np.vstack(said), learner.scores(X), learner.variances(X)))
+        found.append((np.vstack(said), learner.scores(X), variances_of(learner, X)))
     for whole, pieces in zip(*found, strict=True):
         np.testing.assert_allclose(pieces, whole, rtol=1e-9, atol=1e-9 * np.abs(whole).max())
 
@@ -391,7 +392,7 @@ def test_rows_without_a_scale_do_not_fill_the_memory():
 
 
 def test_a_dictionary_without_a_size_warns_once(monkeypatch):
-    monkeypatch.setattr("kernelstream.learner.machine._MANY_SLOTS", 256)  # instead of 1,024
+    monkeypatch.setattr("kernelstream.learner.growth._MANY_SLOTS", 256)  # instead of 1,024
     X, y = unscaled(600)
     model = regressor(budget=Independent(0.01))
     with pytest.warns(UserWarning, match=r"Give it a size, budget=Independent") as told:

@@ -1,17 +1,17 @@
 """Kernel values of a row by itself, in compiled code, of kernels made of inner products."""
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernelstream.compiled import compiled, helper
-from kernelstream.learner.rows import largest_kernel
+from kernelstream.learner.rows import largest_kernel, refuse_large
 
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
-__all__ = ["has_kernel_rows", "largest_norm2", "norm2_of", "write_kernel_values"]
+__all__ = ["checked_row", "has_kernel_rows", "largest_norm2", "norm2_of", "write_kernel_values"]
 
 
 def has_kernel_rows(machine: "Machine") -> bool:
@@ -34,6 +34,19 @@ def largest_norm2(machine: "Machine") -> float:
         if is_small and not kernel.loses_digits(norm2, dtype):
             return float(norm2[0])
     return 0.0
+
+
+def checked_row(machine: "Machine", X: Any) -> np.ndarray:
+    """Return the row cache of one row, checked without the cost of checking a block."""
+    largest = machine.largest_norm2()
+    if largest > 0.0:
+        norm2 = norm2_of(X[0])
+        if norm2 <= largest:  # NaN is not
+            return np.array([norm2], machine.dtype)
+    x = machine.store.row_cache_of(X)
+    if not machine.kernel.magnitude(x)[0] <= largest_kernel(machine.dtype):
+        refuse_large(machine.kernel, machine.dtype, X, x)
+    return x
 
 
 @helper(apart=True, any_order=True)

@@ -12,7 +12,7 @@ import numpy as np
 from kernelstream import steps
 from kernelstream.compiled import compiled, entry_point
 from kernelstream.expansion import Pending, Tile
-from kernelstream.learner.kernel_rows import norm2_of
+from kernelstream.learner.kernel_rows import checked_row, norm2_of
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.least_squares import learn_least_squares, new_least_squares_work
 from kernelstream.learner.row_path import MANY_ROWS, RowPath
@@ -52,7 +52,7 @@ class WeightRow(RowPath):
 
     def _features(self, machine: "Machine") -> np.ndarray:
         """Features of the row that is learned: itself, or an array of its own."""
-        x = machine.checked_row(self.X)
+        x = checked_row(machine, self.X)
         return self.store.features(self.n_points[0], self.X, x, self.y, self.weight)
 
     def _pass(self, machine: "Machine") -> bool:
@@ -79,7 +79,7 @@ class WeightRow(RowPath):
         return [Call(learn_vector, self.model, self.state, tile, self.trail, self.work)]
 
     def scores(self, machine: "Machine", X: np.ndarray) -> np.ndarray | None:
-        phi = self.store.basis(self.n_points[0], X, machine.checked_row(X)).T
+        phi = self.store.basis(self.n_points[0], X, checked_row(machine, X)).T
         return self._scores_of(_score_features, phi[0])
 
     def _scores_of(self, function: Any, features: np.ndarray, *numbers: float) -> np.ndarray:
@@ -170,7 +170,7 @@ class ForestRow(WeightRow):
         ]
 
     def scores(self, machine: "Machine", X: np.ndarray) -> np.ndarray | None:
-        machine.checked_row(X)
+        checked_row(machine, X)
         size = float(self.store.row_entries()[0][0])
         return self._scores_of(_score_nodes, self.store.nodes_of_row(X), size)
 
