@@ -389,7 +389,7 @@ def test_a_fleet_has_room_for_all_that_its_budget_may_grow_to():
     fleet = ks.Fleet("norma", "regressor", n_models=2, n_features=2, **params)
     for model, sign in ((0, 1.0), (1, -1.0)):
         fleet.learn(X, sign * numbers, models=np.full(300, model))
-    single = ks.make("norma", "regressor", **params).partial_fit(X, numbers)
+    single = ks.make("norma", "regressor", **fleet.params).partial_fit(X, numbers)
     assert single.n_support_ == fleet.model(0).n_support_ > 2
     np.testing.assert_allclose(fleet.model(0).predict(X), single.predict(X), rtol=1e-9)
     np.testing.assert_allclose(fleet.model(1).predict(X), -single.predict(X), rtol=1e-9)

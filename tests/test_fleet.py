@@ -51,7 +51,7 @@ def test_each_model_is_the_estimator_of_its_rows(name):
     fleet = ks.Fleet(preset, task, N, 3, **options, **params)
     scores = np.array([fleet.learn(X[t], frame(y, t)) for t in range(len(X))])
     for m in range(N):
-        alone = ks.make(preset, task, **params)
+        alone = ks.make(preset, task, **fleet.params)
         if task == "classifier":
             alone.partial_fit(X[:1, m], y[:1, m], classes=range(n_classes))
             result = ks.prequential(alone, X[1:, m], y[1:, m])
@@ -196,7 +196,7 @@ def test_a_bad_row_changes_no_model_or_only_costs_itself(bad):
 def test_a_step_too_large_leaves_its_model_as_it_was():
     fleet = ks.Fleet(
         "norma", "regressor", 2, 3, kernel="linear", budget=7, step_size=1e9, C=1e9,
-        loss="epsilon_insensitive", margin=0.0, regularization=1e-6,
+        loss="epsilon_insensitive", margin=0.0, regularization=1e-6, scaling=None,
     )  # fmt: skip
     X = np.ones((2, 3))
     fleet.learn(X, [1.0, 1.0])

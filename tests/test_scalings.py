@@ -206,7 +206,7 @@ def test_compiled_blocks_fleets_and_single_precision():
     for start in range(0, 90, 7):
         twin.partial_fit(X[start : start + 7], y[start : start + 7])
     assert_same(twin, model)
-    fleet = ks.Fleet("norma", "regressor", 2, 4, scaling="running", budget=16)
+    fleet = ks.Fleet("norma", "regressor", 2, 4, scaling="running", target_scaling=None, budget=16)
     scores = fleet.learn(
         np.repeat(X, 2, axis=0), np.repeat(y, 2), models=np.tile([0, 1], 90),
         sample_weight=np.tile([1.0, 0.0], 90),
@@ -281,8 +281,8 @@ def test_what_does_not_go_together():
         ks.KernelRegressor(gamma="scale", scaling="running").fit(X, X[:, 1])
     with pytest.raises(ValueError, match="scaling='runing' is unknown: choose one of 'running'"):
         ks.KernelRegressor(scaling="runing").fit(X, X[:, 1])
-    with pytest.raises(ValueError, match="scale y before, and leave target_scaling out"):
-        ks.Fleet("norma", "regressor", 2, 4, target_scaling="running")
+    with pytest.raises(ValueError, match="target_scaling='running'"):
+        ks.Fleet("norma", "regressor", 2, 4, target_scaling="renewed")
     for wrong in ({"limit": 0.0}, {"outlier": 0.5}, {"unit_length": "yes"}):
         with pytest.raises((TypeError, ValueError), match=next(iter(wrong))):
             Running(**wrong)

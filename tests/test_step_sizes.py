@@ -268,7 +268,8 @@ def test_without_a_cap_a_step_that_cannot_be_represented_is_still_a_bad_row(scal
 
 
 def test_a_fleet_counts_too():
-    fleet = ks.Fleet("svmd", "regressor", n_models=2, n_features=2, kernel="linear", budget=8)
+    as_they_are = {"scaling": None, "target_scaling": None}
+    fleet = ks.Fleet("svmd", "regressor", 2, 2, kernel="linear", budget=8, **as_they_are)
     for factor in (1.0, 100.0):
         fleet.learn(np.array([[1.0, 0.0], [factor, 0.0]]), np.array([1.0, 1.0]))
     assert fleet.n_capped_.tolist() == [0, 1]

@@ -187,8 +187,9 @@ class WaitingRoom:
 
     @classmethod
     def from_parts(
-        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], n_features: int
-    ) -> Self:
+        cls, header: dict[str, Any], arrays: dict[str, np.ndarray], n_features: int,
+        allow_nan: bool = False,
+    ) -> Self:  # fmt: skip
         """The room that `to_parts` described; an error where a file could not have come from it.
 
         Parameters
@@ -197,6 +198,8 @@ class WaitingRoom:
         arrays : dict
         n_features : int
             The width that the rows must have.
+        allow_nan : bool, default=False
+            Whether NaN may stand for missing values, which are filled in when the rows are learned.
         """
         room = cls(header["max_rows"])
         ids, keys, width = header["ids"], header["keys"], header["sparse_width"]
@@ -213,7 +216,8 @@ class WaitingRoom:
             rows = _checked_sparse(arrays, n_rows, width)
         if n_rows:
             values = rows if width is None else rows.data
-            if not np.isfinite(values).all():
+            sound = ~np.isinf(values) if allow_nan else np.isfinite(values)
+            if not sound.all():
                 raise ValueError("a row that waits is not finite.")
             room.admit(ids, rows, keys)
         room.n_expired = integer_at_least("n_expired", header["n_expired"], 0)

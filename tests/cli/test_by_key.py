@@ -63,8 +63,8 @@ def test_a_model_for_every_sensor(tmp_path, frame, form):
     assert "line 3: its key 'east' is unknown" in result.output
     assert "line 4: its key is null" in result.output
     assert "4 rows, 3 bad" in result.output
-    for option in ("--proba", "--std"):
-        assert "for a single model" in call("predict", model, path, option, code=1).output
+    assert "for a single model" in call("predict", model, path, "--std", code=1).output
+    assert "for classifiers" in call("predict", model, path, "--proba", code=1).output
 
 
 def test_bad_keys_and_labels_are_counted_and_a_run_resumes(tmp_path, frame):
@@ -102,8 +102,32 @@ def test_errors_name_the_remedy(tmp_path, frame):
     frame.to_csv(tmp_path / "table.csv", index=False)
     result = call("run", tmp_path / "table.csv", "--target", "y", "--key", "place", code=1)
     assert "no column 'place'" in result.output
-    result = call(
-        "run", tmp_path / "table.csv", "--target", "y", "--key", "sensor", "--missing", "mean",
-        code=1,
-    )  # fmt: skip
-    assert "--missing mean is for a single model" in result.output
+
+
+def test_missing_numbers_are_filled_in_as_without_keys(tmp_path, frame):
+    frame.loc[::4, "b"] = None
+    frame.drop(columns="label").to_csv(tmp_path / "table.csv", index=False)
+    options = ["--target", "y", "--task", "regress", "--key", "sensor", "--budget", "20"]
+    for missing, bad in ((None, 0), ("mean", 0), ("indicator", 0), ("skip", 75)):
+        more = [] if missing is None else ["--missing", missing]
+        model = tmp_path / f"{missing}.ks"
+        result = call("run", tmp_path / "table.csv", *options, *more, "--model", model)
+        assert f"{300 - bad} learned, {bad} bad" in result.output
+        said = call("predict", model, tmp_path / "table.csv", "--out", tmp_path / "said.csv")
+        assert f"300 rows, {bad} bad" in said.output
+        assert pd.read_csv(tmp_path / "said.csv")["prediction"].isna().sum() == bad
+
+
+def test_probabilities_of_every_class(tmp_path, frame):
+    frame.drop(columns="y").to_csv(tmp_path / "table.csv", index=False)
+    options = ["--target", "label", "--key", "sensor", "--budget", "20"]
+    model = tmp_path / "fleet.ks"
+    call("run", tmp_path / "table.csv", *options, "--model", model)
+    call("predict", model, tmp_path / "table.csv", "--proba", "--out", tmp_path / "said.csv")
+    found = pd.read_csv(tmp_path / "said.csv")
+    np.testing.assert_allclose(found["p(down)"] + found["p(up)"], 1.0)
+    named = np.where(found["p(up)"] > 0.5, "up", "down")
+    assert (named == found["prediction"]).all()
+    call("run", tmp_path / "table.csv", *options, "--loss", "hinge", "--model", model)
+    said = call("predict", model, tmp_path / "table.csv", "--proba", code=1)
+    assert "loss='log_loss'" in said.output

@@ -104,5 +104,5 @@ def test_what_is_refused():
         ks.make("linear-pa", "classifier", missing="median").partial_fit(X, LABELS)
     with pytest.raises(ValueError, match="missing"):
         ks.Committee([ks.KernelClassifier(missing="mean")], "classifier").partial_fit(X, LABELS)
-    with pytest.raises(ValueError, match="leave missing out"):
-        ks.Fleet("svmd", "classifier", n_models=2, n_features=3, missing="mean")
+    with pytest.raises(ValueError, match="missing='median'"):
+        ks.Fleet("svmd", "classifier", n_models=2, n_features=3, missing="median")

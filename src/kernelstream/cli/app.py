@@ -138,7 +138,7 @@ def run(
         str | None,
         typer.Option(
             help="A missing number or date: mean (the mean so far; the default), indicator (and a "
-            "feature that says so), or skip (a bad row, as always with --key)."
+            "feature that says so), or skip (a bad row)."
         ),
     ] = None,
     features: Annotated[

@@ -27,7 +27,7 @@ class Further(NamedTuple):
     """Columns that `kernelstream predict` may add."""
 
     names: tuple[str, ...] = ()
-    of: Callable[[Any], list[np.ndarray]] = lambda X: []
+    of: Callable[[Any, Any], list[np.ndarray]] = lambda keys, X: []
 
 
 class ByKey:
@@ -99,9 +99,12 @@ class ByKey:
         """Return the rows as numbers, and what is wrong with some."""
         if sparse.issparse(block.rows):
             raise SourceError("--key needs a table with columns: LIBSVM text has none.")
-        encoder = self.encoder or TableEncoder(Columns.of_numbers(block.columns))
+        encoder = self.encoder or TableEncoder(
+            Columns.of_numbers(block.columns), skips_missing=False
+        )
         X, problems = encoder.encode(block)
-        for i, problem in enumerate(problems_of_rows(X, self.fleet.n_features)[1]):
+        fills = self.fleet.prototype.missing != "error"
+        for i, problem in enumerate(problems_of_rows(X, self.fleet.n_features, fills)[1]):
             if problem is not None:
                 problems.setdefault(i, problem)
         return X, problems
@@ -125,11 +128,15 @@ class ByKey:
         return [self.fleet.predict(keys, X), best]
 
     def further(self, proba: bool, std: bool) -> Further:
-        """No more columns than these."""
+        """Return the columns that were asked for."""
+        if proba and self.fleet.task != "classifier":
+            raise SourceError("--proba is for classifiers: these models have no classes.")
         if proba:
-            raise SourceError(
-                "--proba is for a single model: use ks.load(path).model(key).predict_proba(X)."
-            )
+            problem = self.fleet.prototype.no_probabilities()
+            if problem is not None:
+                raise SourceError(f"--proba: {problem} (kernelstream run --loss log_loss)")
+            names = tuple(f"p({name})" for name in self.fleet.classes_.tolist())
+            return Further(names, lambda keys, X: list(self.fleet.predict_proba(keys, X).T))
         if std:
             raise SourceError(
                 "--std is for a single model: use "

@@ -46,8 +46,9 @@ def predict(
         found: dict[int, Any] = {}
         while (good := block.without(problems)).size:
             try:
-                said = model.said(None if keys is None else [keys[i] for i in good], X[good])
-                said += further.of(X[good])
+                own = None if keys is None else [keys[i] for i in good]
+                said = model.said(own, X[good])
+                said += further.of(own, X[good])
             except BadRow as refused:
                 problems[int(good[refused.row])] = refused.reason
                 continue
@@ -132,7 +133,7 @@ class _Single:
         classes = self.model.classes_
         order = np.argsort(classes)
         names = tuple(f"p({name})" for name in classes[order].tolist())
-        return Further(names, lambda X: list(self.model.predict_proba(X).T[order]))
+        return Further(names, lambda keys, X: list(self.model.predict_proba(X).T[order]))
 
     def _deviations(self) -> Further:
         """The standard deviation of the number that is predicted."""
@@ -141,7 +142,7 @@ class _Single:
         why_not = self.model.no_deviations()
         if why_not is not None:
             raise SourceError(f"--std: {why_not}")
-        return Further(("std",), lambda X: [self.model.predict(X, return_std=True)[1]])
+        return Further(("std",), lambda keys, X: [self.model.predict(X, return_std=True)[1]])
 
     def described(self, header: dict[str, Any]) -> dict[str, Any]:
         """What can be read of the model."""

@@ -165,7 +165,9 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
                 sample = _sample(options, block)
                 kinds = declared(sample, options.hashed)
                 if options.key is not None:
-                    encoder = TableEncoder.from_block(sample, options.hashed)
+                    encoder = TableEncoder.from_block(
+                        sample, options.hashed, options.missing == "skip"
+                    )
                 display.say("learning the first block; compiling, if this combination is new")
             rows = _Rows(block, keys, encoder, kinds)
             _learn(model, rows, options, progress, bad_rows)
@@ -311,16 +313,13 @@ def _new_model(options: Options) -> Any:
             "--prompt-targets adds a member to the committee, to classify or to regress: leave it "
             "out, or leave --key and --algorithm out."
         )
-    if options.key is not None:
-        if options.missing not in (None, "skip"):
-            raise ValueError(
-                f"--missing {options.missing} is for a single model: with --key, rows in which a "
-                "number is missing are left out. Leave --missing out."
-            )
-        scaling = {"scaling": "running"} if options.scale else {}
-        algorithm = options.algorithm or "svmd"
-        return ByKey.make(algorithm, TASKS[options.task], **{**scaling, **options.params})
     missing = {"skip": "error", None: "mean"}.get(options.missing, options.missing)
+    if options.key is not None:
+        chosen = {"scaling": "running" if options.scale else None, "missing": missing}
+        algorithm = options.algorithm or "svmd"
+        if options.algorithm is None and options.task == "classify":
+            chosen["loss"] = "log_loss"  # as accurate as the hinge here, and it knows probabilities
+        return ByKey.make(algorithm, TASKS[options.task], **{**chosen, **options.params})
     if options.algorithm in (None, "auto"):
         own = ["nu"] if options.task == "novelty" else ["device", "prompt_targets"]
         unknown = [name for name in options.params if name not in ["budget", *own]]

@@ -18,6 +18,7 @@ from kernelstream.estimators.labels import (
     as_block,
     as_labels,
     as_written,
+    class_probabilities,
     kind_of,
     problem_of,
     shown,
@@ -257,10 +258,7 @@ class Classifying(ClassifierMixin, Saveable):
         ndarray of shape (n_samples, n_classes)
         """
         scores, labels = self._log_odds(X)
-        if labels.single_output:
-            scores = np.column_stack([np.zeros(len(scores)), scores])
-        scores = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return scores / scores.sum(axis=1, keepdims=True)
+        return class_probabilities(scores, labels.single_output)
 
     @available_if(_has_probabilities)
     def predict_proba_one(self, x: Any) -> dict[Any, float]:

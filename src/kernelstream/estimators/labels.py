@@ -15,6 +15,7 @@ __all__ = [
     "as_block",
     "as_labels",
     "as_written",
+    "class_probabilities",
     "kind_of",
     "problem_of",
     "shown",
@@ -326,3 +327,11 @@ def warn_of_ids(n_classes: int, n_rows: int) -> bool:
         stacklevel=2,
     )
     return True
+
+
+def class_probabilities(log_odds: np.ndarray, single_output: bool) -> np.ndarray:
+    """Return the softmax of each row; a single column is the second of two classes."""
+    if single_output:
+        log_odds = np.column_stack([np.zeros(len(log_odds)), log_odds])
+    odds = np.exp(log_odds - log_odds.max(axis=1, keepdims=True))
+    return odds / odds.sum(axis=1, keepdims=True)

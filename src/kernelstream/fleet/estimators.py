@@ -19,7 +19,7 @@ from kernelstream.estimators.labels import Labels, as_labels
 from kernelstream.estimators.rows import checked_weights
 from kernelstream.files.bytes import FileError
 from kernelstream.files.parts import to_json
-from kernelstream.fleet.fleet import Members
+from kernelstream.fleet.fleet_models import Members
 from kernelstream.fleet.record_loop import RowsBefore
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.rows import extreme, refuse_extreme
@@ -81,8 +81,8 @@ class EstimatorFleet:
         """What was said of the rows before they were learned, and which are bad by themselves."""
         skips = self.prototype.skips_bad_rows()
         X = check_array(
-            X, dtype=self.dtype, order="C", ensure_all_finite=not skips, ensure_min_samples=0,
-            input_name="X",
+            X, dtype=self.dtype, order="C", ensure_min_samples=0, input_name="X",
+            ensure_all_finite=False if skips else "allow-nan" if self._fills() else True,
         )  # fmt: skip
         if X.shape[1] != self.n_features:
             raise ValueError(
@@ -90,7 +90,7 @@ class EstimatorFleet:
                 f"{self.n_features}."
             )
         y, weight = self._checked_targets(y, len(X)), checked_weights(sample_weight, len(X))
-        bad = ~np.isfinite(X).all(axis=1)
+        bad = ~self._can_be_known(X)
         if y is not None and self.task == "regressor":
             if not skips:
                 refuse_extreme(y, weight)
@@ -111,6 +111,14 @@ class EstimatorFleet:
                 margins[learned] = np.concatenate([trail.margin for trail in block.trails])
             refused[learned] = False
         return RowsBefore(_narrow(scores), margins, refused), bad
+
+    def _fills(self) -> bool:
+        """Return whether the models fill in missing values."""
+        return bool(self.prototype.missing != "error")
+
+    def _can_be_known(self, X: np.ndarray) -> np.ndarray:
+        """Return which rows have only numbers, and gaps that the models fill in."""
+        return np.asarray((~np.isinf(X) if self._fills() else np.isfinite(X)).all(axis=1))
 
     def _checked_targets(self, y: Any, n_rows: int) -> np.ndarray | None:
         if self.task == "novelty":
@@ -149,7 +157,7 @@ class EstimatorFleet:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The scores of rows by models of one moment, and the thresholds of these models."""
         scores, margins = np.full((len(X), self._width()), np.nan), np.zeros(len(X))
-        sound = np.isfinite(np.asarray(X, dtype=float)).all(axis=1)
+        sound = self._can_be_known(np.asarray(X, dtype=float))
         if not (sound.all() or self.prototype.skips_bad_rows()):
             sound[:] = True  # and the model says what is wrong
         for place, rows in _grouped(models, np.flatnonzero(sound)):
@@ -158,6 +166,19 @@ class EstimatorFleet:
             if self.task == "novelty":
                 margins[rows] = model.offset_
         return _narrow(scores), margins
+
+    def probable(
+        self, X: np.ndarray, models: np.ndarray, members: Members
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return the probabilities of the classes by models of one moment, and zero margins."""
+        assert self._labels is not None
+        found = np.full((len(X), len(self._labels)), np.nan)
+        sound = self._can_be_known(np.asarray(X, dtype=float))
+        if not (sound.all() or self.prototype.skips_bad_rows()):
+            sound[:] = True  # and the model says what is wrong
+        for place, rows in _grouped(models, np.flatnonzero(sound)):
+            found[rows] = members.models[place].predict_proba(X[rows])  # type: ignore[index]
+        return found, np.zeros(len(X))
 
     def decoded(self, scores: np.ndarray, margins: np.ndarray, labels: Labels | None) -> np.ndarray:
         """Predictions from scores."""

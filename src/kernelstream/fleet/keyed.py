@@ -1,15 +1,16 @@
 """A model per key: sensors, customers, cards or shops that come and go."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from kernelstream.estimators.bad_rows import Sifted, problems_of_rows
 from kernelstream.estimators.labels import Labels
-from kernelstream.fleet.fleet import Members
+from kernelstream.fleet.column_names import in_order
+from kernelstream.fleet.fleet_models import Members
 from kernelstream.fleet.key_index import NOWHERE, KeyIndex
 from kernelstream.fleet.keyed_files import SavedByKey
+from kernelstream.fleet.keyed_rows import KeyedRows, sifted_rows
 from kernelstream.fleet.keys import as_keys
 from kernelstream.fleet.models_by_key import FIRST_PLACES, kind_of
 from kernelstream.fleet.record_loop import RowsBefore
@@ -17,18 +18,6 @@ from kernelstream.learner.rows import NOT_FINITE, TOO_LARGE_A_STEP, BadRow
 from kernelstream.threads import between_steps
 
 __all__ = ["KeyedFleet"]
-
-
-class Rows(NamedTuple):
-    """The rows of a block that may be learned, each with its key."""
-
-    keys: list[Any]
-    X: Any
-    y: Any
-    weight: Any
-    kept: np.ndarray  # which rows of the block they are
-    bad: list[BadRow]  # the others
-    n_rows: int  # of the block
 
 
 class KeyedFleet(SavedByKey):
@@ -164,12 +153,13 @@ class KeyedFleet(SavedByKey):
         """Learn rows; scores and margins before each of them."""
         with self._turn:
             self._require_store()
-            rows = self._sifted(keys, X, y, sample_weight)
+            rows = sifted_rows(self, keys, X, y, sample_weight)
             bad, refused = rows.bad, np.zeros(0, bool)
             scores, margins = np.empty((0, 1)), np.empty(0)
             if rows.keys:
                 between_steps()
-                (scores, margins, refused), unfit = self._learn(rows)
+                before, unfit = self._learn(rows)
+                scores, margins, refused = before.scores, before.margins, before.refused
                 between_steps()
                 bad = [
                     *bad,
@@ -188,25 +178,6 @@ class KeyedFleet(SavedByKey):
             all_scores[rows.kept], all_margins[rows.kept] = scores, margins
             return all_scores, all_margins
 
-    def _sifted(self, keys: Any, X: Any, y: Any, weight: Any) -> Rows:
-        """The rows that may be learned."""
-        names, problems = as_keys(keys)
-        n_rows = X.shape[0] if hasattr(X, "shape") and X.shape else len(X)
-        if len(names) != n_rows:
-            raise ValueError(f"keys has {len(names)} entries, but X has {n_rows} rows.")
-        if not self.prototype.skips_bad_rows():
-            for row, problem in problems.items():
-                raise BadRow(row, problem)
-            return Rows(names, X, y, weight, np.arange(n_rows), [], n_rows)
-        sifted = Sifted(
-            X, y, weight, lambda X: problems_of_rows(X, self.n_features), self.target_check()
-        )
-        is_bad = {bad.row for bad in sifted.bad}
-        sifted.kept = sifted.kept[[row not in problems for row in sifted.kept.tolist()]]
-        bad = [BadRow(row, text) for row, text in problems.items() if row not in is_bad]
-        names = [names[row] for row in sifted.kept.tolist()]
-        return Rows(names, *sifted.sound(), sifted.kept, [*sifted.bad, *bad], n_rows)
-
     def target_check(self) -> Callable[[Any], str | None]:
         """A function that tells what is wrong with a target, if anything is."""
         check, labels = self.prototype.target_check(), self._labels()
@@ -222,7 +193,7 @@ class KeyedFleet(SavedByKey):
 
         return problem
 
-    def _learn(self, rows: Rows) -> tuple[RowsBefore, np.ndarray]:
+    def _learn(self, rows: KeyedRows) -> tuple[RowsBefore, np.ndarray]:
         """Learn rows; keys that are new, or come back from the store, get a place."""
         fleet = self._first_fleet(rows) if self.fleet_ is None else self.fleet_
         places = self._index.of(rows.keys)
@@ -238,13 +209,14 @@ class KeyedFleet(SavedByKey):
         born = {key: at for key, at in given.items() if key in back or n_seen[at] > 0}
         with self._publishing:
             self.fleet_, self.n_features = fleet, fleet.n_features
+            self.feature_names_ = rows.names
             self.n_rows_ += int((~unfit & ~before.refused).sum())
             self._index.settle(born, self.n_rows_)
             self._index.learned(places, self.n_rows_)
             self._taken.update(back)
         return before, unfit
 
-    def _first_fleet(self, rows: Rows) -> Any:
+    def _first_fleet(self, rows: KeyedRows) -> Any:
         X = np.asarray(rows.X)
         if X.ndim != 2:
             raise ValueError(
@@ -285,6 +257,39 @@ class KeyedFleet(SavedByKey):
         """
         return self._scored(keys, X)[0]
 
+    def predict_proba(self, keys: Any, X: Any) -> np.ndarray:
+        """Return the probability of every class by the models of the keys.
+
+        The models must know probabilities: ``loss="log_loss"``, or a committee such as
+        `AutoClassifier`.
+
+        Parameters
+        ----------
+        keys : array-like of shape (n_rows,)
+        X : array-like or data frame of shape (n_rows, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            In the order of `classes_`; NaN for rows that cannot be scored, with
+            ``on_bad_row="skip"``.
+
+        Examples
+        --------
+        >>> import kernelstream as ks
+        >>> fleet = ks.KeyedFleet("svmd", "classifier", loss="log_loss", budget=8)
+        >>> scores = fleet.learn(["a"] * 4, [[0.0], [9.0], [0.0], [9.0]], ["no", "yes"] * 2)
+        >>> fleet.predict_proba(["a"], [[9.0]]).shape
+        (1, 2)
+        """
+        if self.task != "classifier":
+            raise ValueError(f"predict_proba is for classifiers, and task={self.task!r}.")
+        problem = self.prototype.no_probabilities()
+        if problem is not None:
+            raise ValueError(problem)
+        found = self._scored(keys, X, probabilities=True)[0]
+        return found if found.ndim > 1 else np.full((len(found), len(self.classes_)), np.nan)
+
     def predict(self, keys: Any, X: Any, ids: Any = None) -> np.ndarray:
         """Labels, numbers, or +1 (familiar) and -1 (alarm), by the models of the keys.
 
@@ -322,9 +327,12 @@ class KeyedFleet(SavedByKey):
             found[missing] = nothing
         return found
 
-    def _scored(self, keys: Any, X: Any, may_be_new: bool = False) -> Any:
-        """Scores, margins, labels, keys and rows."""
+    def _scored(
+        self, keys: Any, X: Any, may_be_new: bool = False, probabilities: bool = False
+    ) -> Any:
+        """Return scores (or probabilities), margins, labels, keys and rows."""
         self._require_store()
+        X, _ = in_order(X, self.feature_names_, self.prototype.skips_bad_rows())
         names, problems = as_keys(keys)
         if len(names) != len(X):
             raise ValueError(f"keys has {len(names)} entries, but X has {len(X)} rows.")
@@ -349,8 +357,9 @@ class KeyedFleet(SavedByKey):
             self._refuse(names, problems, places, may_be_new)
             X = np.asarray(X)
             scores, margins = np.full(len(names), np.nan), np.zeros(len(names))
+            read = fleet.probable if probabilities else fleet.scored
             for members, rows, which in groups:
-                found, margin = fleet.scored(X[rows], which, members)
+                found, margin = read(X[rows], which, members)
                 if found.ndim > 1 and scores.ndim == 1:
                     scores = np.full((len(names), found.shape[1]), np.nan)
                 scores[rows], margins[rows] = found, margin
@@ -397,7 +406,8 @@ class KeyedFleet(SavedByKey):
             raise ValueError(
                 f"X has the shape {X.shape}, but these models learn from rows of {n_features}."
             )
-        finite = np.isfinite(X).all(axis=1)
+        fills = self.prototype.missing != "error"
+        finite = (~np.isinf(X) if fills else np.isfinite(X)).all(axis=1)
         if not (finite.all() or self.prototype.skips_bad_rows()):
             raise BadRow(int(np.flatnonzero(~finite)[0]), NOT_FINITE)
         sound = [row for row, key in enumerate(names) if key is not None and finite[row]]

@@ -9,19 +9,20 @@ from kernelstream.files.bytes import FileError, check_version, strange_headers, 
 from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import from_json, params_to_json, to_json
 from kernelstream.files.written import Written
+from kernelstream.fleet.column_names import names_from_header
 from kernelstream.fleet.estimators import EstimatorFleet
 from kernelstream.fleet.fleet import Fleet
 from kernelstream.fleet.keys import keys_from_array, keys_to_array, with_tuples
-from kernelstream.fleet.models_by_key import ModelsByKey
+from kernelstream.fleet.partition import PartitionedByKey
 from kernelstream.parts import integer_at_least
 from kernelstream.waiting import WaitingRoom
 
 __all__ = ["SavedByKey"]
 
-_VERSION = 1  # of what a file says of keys
+_VERSION = 2  # of what a file says of keys
 
 
-class SavedByKey(Written, ModelsByKey):
+class SavedByKey(Written, PartitionedByKey):
     """Models by key that can be saved and read again."""
 
     def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
@@ -52,7 +53,8 @@ class SavedByKey(Written, ModelsByKey):
                 }  # fmt: skip
             header = {
                 **(beside or {}), **header, "class": "KeyedFleet", "keyed_version": _VERSION,
-                "n_features": self.n_features, "max_models": self.max_models,
+                "n_features": self.n_features, "feature_names": self.feature_names_,
+                "max_models": self.max_models,
                 "idle_rows": self.idle_rows, "n_rows": self.n_rows_, "skipped": self.skipped_,
                 "classes": None if self.classes is None else np.asarray(self.classes).tolist(),
                 "is_empty": self.fleet_ is None,
@@ -108,6 +110,7 @@ class SavedByKey(Written, ModelsByKey):
             n_features=header["n_features"], classes=header["classes"], dtype=header["dtype"],
             max_waiting=header["waiting"]["max_rows"], **params,
         )  # fmt: skip
+        fleet.feature_names_ = names_from_header(header, header["n_features"] or 0)
         fleet._take_over(header, arrays, max_bytes)
         return fleet
 
@@ -135,7 +138,8 @@ class SavedByKey(Written, ModelsByKey):
         waiting = header["waiting"]
         if waiting["keys"] is not None:
             waiting = {**waiting, "keys": list(map(with_tuples, waiting["keys"]))}
-        self.waiting = WaitingRoom.from_parts(waiting, arrays, self.n_features or 0)
+        fills = self.prototype.missing != "error"
+        self.waiting = WaitingRoom.from_parts(waiting, arrays, self.n_features or 0, fills)
 
     def _fleet_from_file(
         self, header: dict[str, Any], arrays: dict[str, np.ndarray], max_bytes: int | None

@@ -1,4 +1,4 @@
-"""The models of a keyed fleet: whose they are, where they are, and what can be read of them."""
+"""The models of a keyed fleet: which key has which model, and what can be read of them."""
 
 import threading
 from collections.abc import Iterator
@@ -11,9 +11,10 @@ from kernelstream import presets
 from kernelstream.estimators import StreamEstimator
 from kernelstream.estimators.labels import Labels
 from kernelstream.fleet.estimators import EstimatorFleet
-from kernelstream.fleet.fleet import Fleet, why_no_records
+from kernelstream.fleet.fleet import Fleet
 from kernelstream.fleet.key_index import KeyIndex
-from kernelstream.fleet.keys import as_keys, part_of
+from kernelstream.fleet.keys import as_keys
+from kernelstream.fleet.model_params import complete_params, why_no_records
 from kernelstream.fleet.store import ModelStore
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.waiting import WaitingRoom
@@ -26,7 +27,7 @@ _COLUMNS = ["n_seen", "drift_score", "step_size", "margin", "n_support"]
 
 
 class ModelsByKey:
-    """A model for every key, in memory or in a store: `KeyedFleet` without learning and files."""
+    """A model for every key, in memory or in a store: the base of `KeyedFleet`."""
 
     def __init__(
         self, preset: str, task: str, *, n_features: int | None = None, classes: Any = None,
@@ -34,7 +35,9 @@ class ModelsByKey:
         idle_rows: int | None = None, store: ModelStore | None = None, max_waiting: int = 10_000,
         **params: Any,
     ):  # fmt: skip
-        self.preset, self.task, self.params = preset, task, params
+        self.preset, self.task = preset, task
+        self.params = params = complete_params(preset, task, params)
+        self.feature_names_: list[str] | None = None
         self.n_features = None if n_features is None else integer_at_least(
             "n_features", n_features, 1
         )  # fmt: skip
@@ -75,7 +78,7 @@ class ModelsByKey:
         self._publishing = threading.RLock()  # places of keys are read and changed inside it
 
     def _new_fleet(self, n_features: int, classes: Any, n_models: int = 1) -> Any:
-        """Models as records where they can be, otherwise as estimators."""
+        """Return models as records where possible, otherwise as estimators."""
         if not self._has_records():
             return EstimatorFleet(
                 self.prototype, self.task, n_models, n_features, classes, self.dtype
@@ -89,7 +92,7 @@ class ModelsByKey:
         return isinstance(self.preset, str) and why_no_records(self.prototype) is None
 
     def _room_for(self, fleet: Any, keys: list[Any], back: dict[Any, bytes]) -> dict[Any, int]:
-        """Places for keys whose models are new or come back; they do not have them yet."""
+        """Return places for keys whose models are new or come back, without settling them."""
         n_missing = len(keys) - self._index.n_free
         if n_missing > 0:
             n_more = max(n_missing, int((_GROWTH - 1) * len(fleet)))
@@ -106,9 +109,9 @@ class ModelsByKey:
     # --- models that are idle --------------------------------------------------------------------
 
     def attach(self, store: ModelStore) -> Self:
-        """Let idle models go to a store; a fleet from a file is given the one it was saved with.
+        """Move idle models to a store. A fleet from a file needs the store it was saved with.
 
-        The store is put back to the moment at which the fleet was saved.
+        That store is rolled back to the moment at which the fleet was saved.
 
         Parameters
         ----------
@@ -130,7 +133,7 @@ class ModelsByKey:
 
     @property
     def lacks_store(self) -> bool:
-        """Whether some models are in a store that the fleet has not been given (`attach`)."""
+        """Whether some models are in a store that was not attached yet (`attach`)."""
         return self._mark is not None
 
     def _require_store(self) -> None:
@@ -141,7 +144,7 @@ class ModelsByKey:
             )
 
     def _move_out(self) -> None:
-        """Move idle models to the store: one transaction, also for those that have come back."""
+        """Move idle models to the store, in one transaction with those that have come back."""
         store, fleet = self.store, self.fleet_
         if store is None or fleet is None:
             return
@@ -172,7 +175,7 @@ class ModelsByKey:
             return name in self._index or (self.store is not None and name in self.store)
 
     def __iter__(self) -> Iterator[Any]:
-        """All keys: those in memory, then those in the store."""
+        """Iterate over all keys: those in memory, then those in the store."""
         with self._publishing:
             self._require_store()
             here = self._index.keys()
@@ -182,7 +185,7 @@ class ModelsByKey:
             yield from (key for key in self.store if key not in known)
 
     def chunks(self) -> Iterator[tuple[list[Any], list[bytes]]]:
-        """All keys and their models as bytes, some at a time."""
+        """Iterate over all keys and their models as bytes, some at a time."""
         with self._publishing:
             self._require_store()
             here, places = self._index.keys(), self._index.taken()
@@ -195,7 +198,7 @@ class ModelsByKey:
                 yield [k for k, _ in both], [m for _, m in both]
 
     def model(self, key: Any) -> Any:
-        """The model of a key as an estimator of its own, a copy.
+        """Return a copy of the model of a key as an estimator of its own.
 
         Parameters
         ----------
@@ -210,19 +213,26 @@ class ModelsByKey:
             self._require_store()
             if self.fleet_ is not None and not problems:
                 if name in self._index:
-                    return self.fleet_.model(int(self._index.of([name])[0]))
+                    return self._named(self.fleet_.model(int(self._index.of([name])[0])))
                 moved = {} if self.store is None else self.store.read([name])
                 if moved:
-                    return self.fleet_.estimator_of(self.fleet_.unpacked([moved[name]]))
+                    found = self.fleet_.unpacked([moved[name]])
+                    return self._named(self.fleet_.estimator_of(found))
         raise KeyError(f"there is no model of the key {key!r}: no row of it was learned.")
 
+    def _named(self, model: Any) -> Any:
+        """Return a model that reads tables by the names of the columns, where these are known."""
+        if self.feature_names_ is not None:
+            model.feature_names_in_ = np.array(self.feature_names_, dtype=object)
+        return model
+
     def bytes_per_model(self, n_features: int | None = None) -> int:
-        """How much memory one model takes, which is known before anything is learned.
+        """Return how much memory one model takes, also before anything is learned.
 
         Parameters
         ----------
         n_features : int, default=None
-            How long a row is; None where the fleet knows it.
+            The length of a row; None if the fleet knows it.
 
         Examples
         --------
@@ -242,7 +252,7 @@ class ModelsByKey:
         return fleet.bytes_per_model()
 
     def in_memory(self, name: str) -> np.ndarray:
-        """A number of each model in memory, such as ``n_seen_`` or ``step_size_``."""
+        """Return a number of each model in memory, such as ``n_seen_`` or ``step_size_``."""
         with self._publishing:
             if self.fleet_ is None:
                 return np.zeros(0)
@@ -251,7 +261,7 @@ class ModelsByKey:
                 return self.fleet_.readable(name, models)[self._index.taken()]
 
     def table(self) -> dict[str, Any]:
-        """What can be read of every model, by column: a list of keys, and arrays."""
+        """Return the numbers of every model, by column: a list of keys, and arrays."""
         columns: dict[str, list[Any]] = {name: [] for name in ["key", *_COLUMNS]}
         with self._turn:
             fleet, n_here = self.fleet_, len(self._index)
@@ -270,12 +280,12 @@ class ModelsByKey:
         return {**found, "idle_rows": idle, "moved_out": idle < 0}
 
     def leading(self, n: int, column: str = "idle_rows") -> dict[str, Any]:
-        """The columns of `table` for a few of the models in memory.
+        """Return the columns of `table` for a few of the models in memory.
 
         Parameters
         ----------
         n : int
-            How many at most.
+            The largest number of models.
         column : {"idle_rows", "drift_score"}, default="idle_rows"
             Those that learned last come first, or those that drift most.
         """
@@ -297,7 +307,7 @@ class ModelsByKey:
         return {"key": [keys[i] for i in chosen.tolist()], **found, "idle_rows": idle[chosen]}
 
     def to_pandas(self) -> Any:
-        """A table with a line for every key: counts, drift scores, step sizes, margins.
+        """Return a table with a line for every key: counts, drift scores, step sizes, margins.
 
         Returns
         -------
@@ -314,113 +324,6 @@ class ModelsByKey:
         found = self.table()
         keys = pandas.Index(found.pop("key"), name="key", tupleize_cols=False)
         return pandas.DataFrame(found, index=keys)
-
-    # --- cutting and merging ---------------------------------------------------------------------
-
-    def split(self, n: int) -> list[Self]:
-        """Cut the fleet by keys into n others, as copies without a store.
-
-        Which part a key goes to depends on the key alone (`part_of`), so that all fleets are cut in
-        the same way. Rows that wait for their targets go with their keys.
-
-        Parameters
-        ----------
-        n : int
-
-        Returns
-        -------
-        list of KeyedFleet
-        """
-        n = integer_at_least("n", n, 1)
-        with self._turn:
-            parts = [self.alike() for _ in range(n)]
-            for keys, contents in self.chunks():
-                where = [part_of(key, n) for key in keys]
-                for p, part in enumerate(parts):
-                    chosen = [i for i, q in enumerate(where) if q == p]
-                    part.adopt([keys[i] for i in chosen], [contents[i] for i in chosen])
-            for id in self.waiting.ids:
-                key = self.waiting.keys_of([id])
-                part = parts[part_of(key[0], n)]
-                part.waiting.admit([id], self.waiting.rows_of([id]), key)
-        return parts
-
-    def join(self, *others: Self) -> Self:
-        """Take over the models of other fleets of the same kind, whose keys are others.
-
-        Parameters
-        ----------
-        *others : KeyedFleet
-
-        Returns
-        -------
-        self
-        """
-        with self._turn:
-            for other in others:
-                self._check_alike(other)
-            for other in others:
-                if self.fleet_ is None and other.fleet_ is not None:
-                    self.begin_with(other.empty_fleet())
-                for keys, contents in other.chunks():
-                    self.adopt(keys, contents)
-                for id in other.waiting.ids:
-                    self.waiting.admit(
-                        [id], other.waiting.rows_of([id]), other.waiting.keys_of([id])
-                    )
-                self.n_rows_ += other.n_rows_
-                for reason, count in other.skipped_.items():
-                    self.skipped_[reason] = self.skipped_.get(reason, 0) + count
-            self._move_out()
-        return self
-
-    def _check_alike(self, other: Self) -> None:
-        kinds = {
-            None if fleet.fleet_ is None else kind_of(fleet.fleet_) for fleet in (self, other)
-        } - {None}
-        # estimators are alike where they are written alike
-        mine, theirs = (
-            (repr(fleet.preset), fleet.task, repr(fleet.prototype)) for fleet in (self, other)
-        )
-        if mine != theirs or len(kinds) > 1:
-            raise ValueError(f"{other!r} is not of the kind of {self!r}.")
-        both = next((key for key in other if key in self), None)
-        if both is not None:
-            raise ValueError(
-                f"both fleets have a model of the key {both!r}, and which one learned first is not "
-                "known: fleets that are joined must have different keys."
-            )
-
-    def empty_fleet(self) -> Any:
-        """A fleet of models that have seen nothing."""
-        empty = self.fleet_.subset(slice(0, 1)).add(FIRST_PLACES - 1)
-        empty.put(np.arange(1))
-        return empty
-
-    def begin_with(self, fleet: Any) -> None:
-        """Have all places of a fleet whose models have seen nothing."""
-        self.fleet_, self.n_features, self._index = fleet, fleet.n_features, KeyIndex()
-        self._index.add(len(fleet))
-
-    def alike(self) -> Self:
-        """A fleet of the same kind without models."""
-        other = type(self)(
-            self.preset, self.task, n_features=self.n_features, classes=self.classes,
-            dtype=self.dtype, n_jobs=self.n_jobs, max_waiting=self.waiting.max_rows, **self.params,
-        )  # fmt: skip
-        if self.fleet_ is not None:
-            other.begin_with(self.empty_fleet())
-        return other
-
-    def adopt(self, keys: list[Any], contents: list[bytes]) -> None:
-        """Take over models of keys that have none here."""
-        if not keys:
-            return
-        if self.fleet_ is None:
-            self.begin_with(self._new_fleet(self.n_features or 0, self.classes, FIRST_PLACES))
-        given = self._room_for(self.fleet_, keys, dict(zip(keys, contents, strict=True)))
-        with self._publishing:
-            self._index.settle(given, self.n_rows_)
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("_turn", "_publishing")}
@@ -444,7 +347,7 @@ class ModelsByKey:
 
     @property
     def n_skipped_(self) -> int:
-        """How many rows were left out."""
+        """The number of rows that were left out."""
         return sum(self.skipped_.values())
 
     def __repr__(self) -> str:
@@ -455,7 +358,7 @@ class ModelsByKey:
 
 
 def _prototype(preset: Any, task: str, params: dict[str, Any]) -> Any:
-    """An estimator with the parameters of the models."""
+    """Return an estimator with the parameters of the models."""
     if isinstance(preset, str):
         return presets.make(preset, task, **params)
     if not isinstance(preset, StreamEstimator) or presets.task_of(preset) != task:
@@ -471,5 +374,5 @@ def _prototype(preset: Any, task: str, params: dict[str, Any]) -> Any:
 
 
 def kind_of(fleet: Any) -> str:
-    """What models must have in common to live in one fleet, as text."""
+    """Return what models must have in common to live in one fleet, as text."""
     return repr(fleet.kind())

@@ -15,7 +15,6 @@ from kernelstream.compiled import as_argument, compiled, entry_point
 from kernelstream.expansion import ComputedGram, NoChanges, Tile, Uncorrected
 from kernelstream.fleet.records import Models
 from kernelstream.learner.learn import Trail, Work, learn_rows, new_trail, new_work
-from kernelstream.learner.scaled import refuse_unfit
 from kernelstream.learner.state import CACHE_LINE, mapped
 from kernelstream.learner.views import moved
 from kernelstream.parts import rule
@@ -33,6 +32,7 @@ _PIECES_OF_A_THREAD = 4
 class Workspace(NamedTuple):
     """Memory of a thread, for one row."""
 
+    filled: Any  # (features,): the row without gaps
     row: Any  # (features,): as kernels see it
     line: Any  # (slots,)
     column: Any  # (slots and one,): kernel values of the row with the points and with itself
@@ -48,6 +48,7 @@ def _new_workspace(models: Models) -> Workspace:
     machine = models.machine
     n_outputs, n_functions = machine.n_outputs, machine.state.expansion.coef.shape[1]
     space = mapped(_alone, Workspace(
+        filled=np.zeros(machine.n_features, machine.dtype),
         row=np.zeros(machine.n_features, machine.dtype),
         line=np.zeros(machine.n_slots, machine.dtype),
         column=np.zeros(machine.n_slots + 1, machine.dtype),
@@ -105,24 +106,42 @@ class RowWriter(NamedTuple):
             write_row(self.rows, trail.slot[0], trail.partner[0], trail.share[0], self.x)
 
 
+class Rules(NamedTuple):
+    """What stands before the machine of every model, and beside it."""
+
+    scaling: Any
+    target_scaling: Any
+    filling: Any
+    baseline: Any
+
+
+def _rules_of(models: Models) -> Rules:
+    machine = models.machine
+    return Rules(machine.scaling, machine.target_scaling, models.filling, models.baseline)
+
+
 @partial(compiled, nogil=True)
 def _learn_models(
-    kernel, scaling, grams, model, space, first, floats, integers, points, order, members, X, y,
-    weight, scores, margins, refused,
+    kernel, rules, grams, model, space, first, floats, integers, points, order, members, X, y,
+    weight, scores, margins, refused, errors,
 ):  # fmt: skip
     """Learn rows, those of a model in their order; mark those that are refused."""
+    scaling, targets = rules.scaling, rules.target_scaling
     column, trail = space.column, space.trail
     for position in range(order.shape[0]):
         row, m = order[position], members[position]
         state = moved(first, m, floats.strides[0], integers.strides[0])
         expansion = state.expansion
-        size = scaling.scale_row(state.scaling, X[row], space.row)
-        n, x = expansion.n_points[0], scaling.seen_row(X[row], space.row)
+        given = rules.filling.fill_row(state.means, X[row], space.filled)
+        size = scaling.scale_row(state.scaling, given, space.row)
+        n, x = expansion.n_points[0], scaling.seen_row(given, space.row)
         kernel.write_column(points[m], n, x, column)
         kernel.write_column(x.reshape((-1, 1)), 1, x, column[n:])
         for function in range(expansion.coef.shape[1]):
             expansion.outputs.write_raw(expansion.coef, function, n, column, space.raw)
-        space.y[0] = y[row]
+        zero, unit = targets.unit_of(state.target_scaling)
+        least, most = targets.bounds_of(state.target_scaling)
+        space.y[0] = targets.scale_target(state.target_scaling, y[row], zero, unit)
         space.weight[0] = weight[row]
         gram = grams.of_model(kernel, points[m], space.line)
         tile = Tile(
@@ -130,36 +149,47 @@ def _learn_models(
         )
         done = learn_rows(model, state, tile, trail, space.work, RowWriter(points[m].T, x))
         for output in range(scores.shape[1]):
-            scores[row, output] = trail.scores[0, output]
+            score = zero + unit * trail.scores[0, output]
+            scores[row, output] = min(max(score, least), most)
         margins[row] = trail.margin[0]
         refused[row] = done == 0
         if done > 0 and weight[row] != 0.0:
-            scaling.count_row(state.scaling, X[row], size)
+            rules.baseline.compare(state.seen, y[row], scores[row], errors[row])
+            rules.baseline.note_target(state.seen, y[row])
+            targets.count_row(state.target_scaling, y[row : row + 1], 0.0)
+            scaling.count_row(state.scaling, given, size)
+            rules.filling.note_values(state.means, X[row])
 
 
 @partial(compiled, nogil=True)
 def _score_models(
-    kernel, scaling, space, first, floats, integers, points, order, members, X, scores
+    kernel, rules, space, first, floats, integers, points, order, members, X, scores
 ):  # fmt: skip
-    """The scores of rows, each by its model."""
+    """Write the scores of rows, each by its model."""
+    scaling, targets = rules.scaling, rules.target_scaling
     for position in range(order.shape[0]):
         row, m = order[position], members[position]
         state = moved(first, m, floats.strides[0], integers.strides[0])
         expansion, b = state.expansion, state.intercept.b
-        scaling.scale_row(state.scaling, X[row], space.row)
-        n, x = expansion.n_points[0], scaling.seen_row(X[row], space.row)
+        given = rules.filling.fill_row(state.means, X[row], space.filled)
+        scaling.scale_row(state.scaling, given, space.row)
+        n, x = expansion.n_points[0], scaling.seen_row(given, space.row)
         kernel.write_column(points[m], n, x, space.column)
         expansion.outputs.write_raw(expansion.coef, 0, n, space.column, space.raw)
+        zero, unit = targets.unit_of(state.target_scaling)
+        least, most = targets.bounds_of(state.target_scaling)
         for output in range(scores.shape[1]):
-            scores[row, output] = expansion.scale[0] * space.raw[output, 0, 0] + b[output]
+            score = expansion.scale[0] * space.raw[output, 0, 0] + b[output]
+            scores[row, output] = min(max(zero + unit * score, least), most)
 
 
 class RowsBefore(NamedTuple):
-    """What the models of rows said before they learned them."""
+    """The scores of rows and the margins of their models, before the models learned the rows."""
 
     scores: np.ndarray
     margins: np.ndarray
     refused: np.ndarray  # because of the step that the row asks for: its model did not learn it
+    errors: np.ndarray = np.empty((0, 2))  # of model and baseline; NaN where not compared
 
 
 def learn(
@@ -168,14 +198,13 @@ def learn(
 ) -> tuple[RowsBefore, Models]:  # fmt: skip
     """Learn each row with the model in `members` (None: row i with model i).
 
-    What was said of the rows before that, and the models that have learned. Those are the
-    same ones, changed in place, where nobody can read meanwhile; otherwise copies learn, and take
-    the place of the models at the end. A row that is bad by itself is a `BadRow` before anything is
-    learned.
+    Return the scores before learning, and the models that have learned. These are the same models,
+    changed in place, where nobody can read meanwhile. Otherwise copies learn, and replace the
+    models at the end. A row that is bad by itself is a `BadRow` before anything is learned.
     """
     machine = models.machine
     X, y, weight = as_argument(X, machine.dtype), as_argument(y), as_argument(weight)
-    refuse_unfit(machine, X)
+    models.refuse_unfit(X)
     with models.gate.for_writing():
         if models.gate.is_free():
             return _learn(models, X, y, weight, members, n_threads), models
@@ -195,16 +224,19 @@ def _learn(
     machine = models.machine
     grams: Any = ComputedGrams() if models.corrects else NoGrams()
     before = RowsBefore(
-        np.empty((len(X), machine.n_outputs)), np.empty(len(X)), np.zeros(len(X), np.bool_)
+        np.empty((len(X), machine.n_outputs)),
+        np.empty(len(X)),
+        np.zeros(len(X), np.bool_),
+        np.full((len(X), 2), np.nan),
     )
 
     if not len(X):
         return before  # there may be no first model either
-    kernel, first = machine.kernel.to_rule(), models.first_state()
+    kernel, first, rules = machine.kernel.to_rule(), models.first_state(), _rules_of(models)
 
     def learn_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
-            kernel, machine.scaling, grams, machine.model, space, first, models.floats,
+            kernel, rules, grams, machine.model, space, first, models.floats,
             models.integers, models.points, order, of_models, X, y, weight, *before,
         )  # fmt: skip
         _call(models, "learn", _learn_models, arguments)
@@ -222,16 +254,16 @@ def scores(
     """
     machine = models.machine
     X = as_argument(X, machine.dtype)
-    refuse_unfit(machine, X)
+    models.refuse_unfit(X)
     result = np.empty((len(X), machine.n_outputs))
 
     if not len(X):
         return result
-    kernel, first = machine.kernel.to_rule(), models.first_state()
+    kernel, first, rules = machine.kernel.to_rule(), models.first_state(), _rules_of(models)
 
     def score_rows_of(space: Workspace, order: np.ndarray, of_models: np.ndarray) -> None:
         arguments = (
-            kernel, machine.scaling, space, first, models.floats, models.integers, models.points,
+            kernel, rules, space, first, models.floats, models.integers, models.points,
             order, of_models, X, result,
         )  # fmt: skip
         _call(models, "scores", _score_models, arguments)

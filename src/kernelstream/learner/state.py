@@ -198,10 +198,11 @@ def check_entries(record: Any, declared: Any, sizes: dict[str, int]) -> None:
             raise ValueError(f"{name} has entries that make no sense")
 
 
-def check_values(state: State, declared: State, sizes: dict[str, int]) -> None:
+def check_values(state: Any, declared: Any, sizes: dict[str, int]) -> None:
     """Refuse numbers that learning never leaves behind and that could do harm.
 
-    The arrays may have an axis in front, of many models.
+    The state is a `State` or a record with its fields. The arrays may have an axis in front, of
+    many models.
     """
     check_entries(state, declared, sizes)
     p, q = state.expansion.scale[..., 0], state.expansion.scale[..., 1]

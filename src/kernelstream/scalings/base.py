@@ -109,6 +109,15 @@ class NotScaled(NamedTuple):
     def count_row(self, scaling_state, x, size):
         return
 
+    def unit_of(self, scaling_state):
+        return 0.0, 1.0
+
+    def scale_target(self, scaling_state, y, zero, unit):
+        return y
+
+    def bounds_of(self, scaling_state):
+        return -math.inf, math.inf
+
     def seen_row(self, x, out):
         return x
 
