@@ -9,7 +9,8 @@ from sklearn.utils.validation import _num_samples
 
 from kernelstream.drift import LossWatch
 from kernelstream.estimators import StreamEstimator
-from kernelstream.estimators.labels import Labels, as_written, sound_labels, warn_of_ids
+from kernelstream.estimators.labels import Labels, as_written, sound_labels
+from kernelstream.estimators.many_classes import warn_of_ids
 from kernelstream.learner.learn import Trail
 from kernelstream.progress import progress_bar
 from kernelstream.tables.frames import Table
@@ -123,7 +124,7 @@ def prequential(
             raise ValueError(f"X has {n_rows} rows, y has {len(y)}: they must match.")
     if declare_classes and is_classifier and not model.__sklearn_is_fitted__():
         classes = sound_labels(y)
-        warn_of_ids(len(classes), n_rows)
+        warn_of_ids(len(classes), n_rows, classes.dtype.kind in "iuf")
         classes = classes if len(classes) > 1 else None
     labels = model.labels_known() if model.__sklearn_is_fitted__() else None
     n_labels = None if labels is None else len(labels)

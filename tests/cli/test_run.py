@@ -104,7 +104,7 @@ def test_the_whole_of_it(tmp_path, table):
     assert "2,500 rows, 0 bad" in again.stderr
     assert (tmp_path / "p.csv").read_text().splitlines() == predicted
     described = call("info", names["ks"]).stdout
-    for expected in ("KernelClassifier", "2,500", "RBF", "yes", "format version 2", "table.csv"):
+    for expected in ("KernelClassifier", "2,500", "RBF", "yes", "format version 3", "table.csv"):
         assert expected in described
 
 
@@ -203,10 +203,13 @@ def test_numbers_are_no_labels(tmp_path):
     rows = "\n".join(f"{value},{2 * value},{int(1e6 * value)}" for value in values)
     (tmp_path / "t.csv").write_text("a,y,id\n" + rows)
     result = call("run", tmp_path / "t.csv", "--target", "y", code=1)
-    assert "numbers rather than labels" in result.stderr
+    assert "target 'y' has 100 distinct numbers in 100 rows" in result.stderr
     assert "--task regress" in result.stderr
+    result = call("run", tmp_path / "t.csv", "--target", "y", "--task", "classify", code=1)
+    assert "numbers rather than labels" in result.stderr
     call("run", tmp_path / "t.csv", "--target", "y", "--task", "regress")
-    call("run", tmp_path / "t.csv", "--target", "id")  # which may be the names of something
+    # integers may be the names of something, if somebody says so
+    call("run", tmp_path / "t.csv", "--target", "id", code=1)
 
 
 @pytest.mark.parametrize(

@@ -145,5 +145,5 @@ def test_probabilities_of_two_classes_are_the_logistic_function():
     assert one == pytest.approx({False: 1.0 - one[True], True: model.predict_proba(X)[3, 1]})
     with pytest.raises(AttributeError, match="predict_proba") as raised:
         ks.KernelClassifier().predict_proba  # noqa: B018
-    assert "loss='hinge': use loss='log_loss'" in str(raised.value.__cause__)
+    assert "loss='hinge': use loss='log_loss'" in str(raised.value)
     assert not hasattr(ks.KernelClassifier(), "predict_proba")

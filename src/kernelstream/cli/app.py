@@ -84,7 +84,10 @@ def run(
     key: Annotated[
         str | None, typer.Option(help="Column of keys: a model is learned for each of its values.")
     ] = None,
-    task: Annotated[str, typer.Option(help="classify, regress or novelty.")] = "classify",
+    task: Annotated[
+        str | None,
+        typer.Option(help="classify (the default for a target of labels), regress or novelty."),
+    ] = None,
     algorithm: Annotated[
         str | None,
         typer.Option(
@@ -143,7 +146,7 @@ def run(
     ] = None,
     features: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of features of LIBSVM text; by default not limited."),
+        typer.Option(min=1, help="Number of features of LIBSVM text; by default up to 1,048,576."),
     ] = None,
     file_format: Annotated[
         str | None,
@@ -191,12 +194,13 @@ def run(
 
             typer.echo(feed_service(source, target, to, token_file, file_format, key))
             return
-        one_of("--task", task, list(TASKS))
+        one_of("--task", task or "classify", list(TASKS))
         params: dict[str, Any] = {"kernel": kernel, "gamma": gamma, "budget": budget, "nu": nu}
         params["loss"], params["device"] = loss, device
         params["prompt_targets"] = prompt_targets or None
         options = Options(
-            source=source, target=target, task=task, algorithm=algorithm,
+            source=source, target=target, task=task or "classify", asks=task is None,
+            algorithm=algorithm,
             params={name: value for name, value in params.items() if value is not None},
             form=file_format, n_features=features,
             hashed=one_of("--categories", categories, ["onehot", "hash"]) == "hash", scale=scale,

@@ -164,7 +164,7 @@ class ByKey:
             found["support vectors of a key"] = _spread(fleet.in_memory("n_support_"))
             found["step size of a key"] = _spread(fleet.in_memory("step_size_"))
         if fleet.task == "classifier" and keys:
-            found["classes"] = listed(len(fleet.classes_), fleet.classes_.tolist())
+            found["classes"] = listed(len(fleet.classes_), sorted(fleet.classes_.tolist()))
         return found
 
 

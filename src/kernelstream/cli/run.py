@@ -22,6 +22,8 @@ from kernelstream.cli.by_key import ByKey, separated
 from kernelstream.cli.outputs import check_file, check_folder
 from kernelstream.cli.widths import matched
 from kernelstream.compiled import seconds_compiling
+from kernelstream.estimators.labels import as_written
+from kernelstream.estimators.many_classes import look_like_numbers
 from kernelstream.stores import as_device
 from kernelstream.tables import (
     Block,
@@ -47,6 +49,7 @@ _MOST_PLACES = 20  # number of bad rows that the summary lists
 _LONGEST_LABEL = 1000  # characters: in an array of labels each takes the memory of the longest
 _FEW_ROWS = 30  # from which it cannot be told whether a target is a label
 _SHARE_OF_NUMBERS = 0.9  # of rows with a number of their own: from then on it is none
+_MOST_GRADES = 20  # distinct numbers with a fraction that may be labels
 _SAMPLE_ROWS = 1000  # of a file, which declare what its columns hold
 
 
@@ -57,6 +60,7 @@ class Options:
     source: str
     target: str | None
     task: str
+    asks: bool = False  # whether nobody has said what the task is
     algorithm: str | None = None  # a preset; None or "auto": the committee
     params: dict[str, Any] = field(default_factory=dict)
     form: str | None = None
@@ -163,6 +167,7 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
             keys, block = separated(block, options.key)
             if kinds is None and not model.__sklearn_is_fitted__():
                 sample = _sample(options, block)
+                _ask_for_task(sample, options)
                 kinds = declared(sample, options.hashed)
                 if options.key is not None:
                     encoder = TableEncoder.from_block(
@@ -488,12 +493,30 @@ def _targets(block: Block, options: Options, problems: dict[int, str]) -> np.nda
                     i, f"its label has {len(label):,} characters, of {_LONGEST_LABEL:,} at most"
                 )
         _refuse_numbers(labels, options)
-        return np.array([label[:_LONGEST_LABEL] for label in labels])
+        return np.asarray(as_written([label[:_LONGEST_LABEL] for label in labels]))
     y = np.array([as_float(value) for value in block.target])
     for i in np.flatnonzero(~np.isfinite(y)).tolist():
         target = shortened(block.target[i])
         problems.setdefault(i, f"its target is {target}, which is not a number")
     return y
+
+
+def _ask_for_task(sample: Block, options: Options) -> None:
+    """Stop before a number is learned as labels, if nobody has said that these are labels."""
+    if not options.asks or sample.target is None:
+        return
+    found = [label for label in map(_label, sample.target) if label]
+    distinct = {label: as_float(label) for label in found}
+    if len(found) < _FEW_ROWS or not all(map(math.isfinite, distinct.values())):
+        return
+    has_fractions = not all(number.is_integer() for number in distinct.values())
+    if look_like_numbers(len(distinct), len(found)) or (
+        has_fractions and len(distinct) > _MOST_GRADES
+    ):
+        raise SourceError(
+            f"target {options.target!r} has {len(distinct):,} distinct numbers in {len(found):,} "
+            "rows; pass --task regress to predict a number, or --task classify if they are labels."
+        )
 
 
 def _refuse_numbers(labels: list[str], options: Options) -> None:
@@ -644,7 +667,7 @@ def _summary(options: Options, model: Any, encoder: Any, progress: Progress, pac
         rows = ", ".join(f"{row:,}" for row in progress.events[-10:])
         lines.append(f"changes of the stream: {len(progress.events):,}, the last at row {rows}")
     if hasattr(model, "classes_"):
-        names = ", ".join(str(name) for name in model.classes_[:8])
+        names = ", ".join(str(name) for name in sorted(model.classes_)[:8])
         more = f", ... ({len(model.classes_)} in all)" if len(model.classes_) > 8 else ""
         lines.append(f"classes: {names}{more}")
         if len(model.classes_) == 1:

@@ -69,6 +69,9 @@ class StreamEstimator(Intake, BaseEstimator):
     def _look_before(self, learned: Learned, rows: Rows) -> None:
         """Warn of what a block shows that has not been learned yet."""
 
+    def _check_machine(self, machine: Learner, rows: Rows) -> None:
+        """Refuse a block that a machine cannot take, before it learns."""
+
     def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
         """Warn of what a block has shown."""
 
@@ -141,6 +144,7 @@ class StreamEstimator(Intake, BaseEstimator):
                             break
                         between_steps()
                         machine = machine.changeable()
+                    self._check_machine(machine, rows)
                     between_steps()
                     with machine.gate.for_writing():
                         machine.begin()

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.metaestimators import available_if
 
+from kernelstream.estimators.available import available_unless
 from kernelstream.estimators.base import Learned, Rows
 from kernelstream.estimators.class_weights import class_weighted
 from kernelstream.estimators.files import Saveable
@@ -22,10 +22,11 @@ from kernelstream.estimators.labels import (
     kind_of,
     problem_of,
     shown,
-    warn_of_ids,
 )
+from kernelstream.estimators.many_classes import refuse_many_classes, warn_of_ids
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.label_kernels import LabelStructure
+from kernelstream.learner.learner import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least, parameters
 from kernelstream.updates import as_update
@@ -36,13 +37,6 @@ _NO_LABEL = (
     "no label has been learned yet, since no row had a sample_weight above zero: learn such a row "
     "first."
 )
-
-
-def _has_probabilities(model: "Classifying") -> bool:
-    why_not = model.no_probabilities()
-    if why_not is not None:
-        raise AttributeError(why_not)
-    return True
 
 
 class Classifying(ClassifierMixin, Saveable):
@@ -133,22 +127,26 @@ class Classifying(ClassifierMixin, Saveable):
         weight, counts = class_weighted(
             self.class_weight, labels, codes, weight, counts, whole_data
         )
+        if whole_data:
+            self._warn_of_ids(labels, len(labels), len(y))
+        elif new:
+            n_before = 0 if self._learned is None else self._learned.machine.n_seen
+            self._warn_of_ids(labels, labels.n_late, n_before + len(y))
         # a new class exists from its own row on
         return rows._replace(
             y=codes, weight=weight, labels=labels, class_counts=counts,
             new_outputs=new,
         )  # fmt: skip
 
-    def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
-        assert rows.labels is not None
-        if whole_data:
-            warn_of_ids(len(rows.labels), len(rows.y))
-        elif (
-            rows.new_outputs
-            and "_warned_of_ids" not in self.__dict__
-            and warn_of_ids(rows.labels.n_late, n_seen)
-        ):
+    def _warn_of_ids(self, labels: Labels, n_classes: int, n_rows: int) -> None:
+        """Warn once, before they are learned, of labels that look like ids or numbers."""
+        are_numbers = labels.dtype is not None and labels.dtype.kind in "iuf"
+        if "_warned_of_ids" not in self.__dict__ and warn_of_ids(n_classes, n_rows, are_numbers):
             self._warned_of_ids = True
+
+    def _check_machine(self, machine: Learner, rows: Rows) -> None:
+        if rows.new_outputs and rows.labels is not None:
+            refuse_many_classes(machine, len(rows.labels))
 
     def _known_labels(self) -> Labels:
         labels = self._known().labels
@@ -241,7 +239,7 @@ class Classifying(ClassifierMixin, Saveable):
             scores = self.per_label(scores[None])[0]
         return labels.names[int(scores[0] > 0.0 if labels.single_output else scores.argmax())]
 
-    @available_if(_has_probabilities)
+    @available_unless(lambda model: model.no_probabilities())
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities of the classes.
 
@@ -260,7 +258,7 @@ class Classifying(ClassifierMixin, Saveable):
         scores, labels = self._log_odds(X)
         return class_probabilities(scores, labels.single_output)
 
-    @available_if(_has_probabilities)
+    @available_unless(lambda model: model.no_probabilities())
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
         """Probabilities of the classes for one row, by class.
 

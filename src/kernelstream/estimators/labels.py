@@ -1,7 +1,6 @@
 """The names of labels. Inside the learner a label is a number: an output's index, or -1 and +1."""
 
 import math
-import warnings
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,12 @@ __all__ = [
     "problem_of",
     "shown",
     "sound_labels",
-    "warn_of_ids",
 ]
 
 _KINDS = "biufUO"  # of arrays of labels: numbers, strings, or objects that are one of the two
 _FOR_NUMBERS = "for numbers use a regressor (AutoRegressor, KernelRegressor)"
 _LONGEST_NUMBER = 1024  # bits
-_MANY_CLASSES, _SHARE_OF_ROWS = 256, 0.9  # from here on labels look like ids
+_BEYOND, _LARGEST_EXACT = 2**63, 2**53  # of integers that NumPy holds, alone and beside floats
 
 
 _FEW = 256  # rows, up to which it is faster to look labels up one by one than to sort them
@@ -203,20 +201,41 @@ def _array_of(names: list[Any], dtype: np.dtype | None) -> np.ndarray:
 
 
 def as_written(y: Any) -> Any:
-    """y as it is, or, where NumPy would make strings of things that are none, as objects."""
-    if not isinstance(y, list | tuple) or all(isinstance(name, str) for name in y):
+    """Return y as it is, or as objects if NumPy would change a label.
+
+    NumPy makes strings of numbers beside strings, floats of integers beyond 64 bits, and drops the
+    null characters at the end of a string.
+    """
+    if not isinstance(y, list | tuple):
         return y
-    array = np.asarray(y)
-    return np.array(y, dtype=object) if array.dtype.kind in "US" and array.ndim == 1 else y
+    kinds = set(map(type, y))
+    if kinds <= {str}:
+        changes = any(name.endswith("\0") for name in y)
+    elif kinds <= {int}:
+        changes = any(not -_BEYOND <= name < _BEYOND for name in y)
+    elif kinds <= {int, float, bool}:
+        changes = any(type(name) is int and abs(name) > _LARGEST_EXACT for name in y)
+    else:
+        array = np.asarray(y)
+        large = any(isinstance(name, int | np.integer) and abs(int(name)) > _LARGEST_EXACT
+                    for name in y)  # fmt: skip
+        changes = array.ndim == 1 and array.dtype.kind in ("USMmf" if large else "USMm")
+    return _as_objects(y) if changes else y
+
+
+def _as_objects(y: Any) -> np.ndarray:
+    array = np.empty(len(y), dtype=object)
+    array[:] = list(y)
+    return array
 
 
 def as_block(name: Any) -> Any:
     """One label as the y of one row, whatever it is."""
-    if isinstance(name, bool | int | float | str | np.generic):
-        return [name]
-    block = np.empty(1, dtype=object)
-    block[0] = name
-    return block
+    if isinstance(name, np.datetime64 | np.timedelta64):  # an array would lose what it is
+        return _as_objects([name])
+    return (
+        [name] if isinstance(name, bool | int | float | str | np.generic) else _as_objects([name])
+    )
 
 
 def as_labels(y: Any) -> np.ndarray:
@@ -238,7 +257,12 @@ def as_labels(y: Any) -> np.ndarray:
     if y.dtype.kind == "S":
         raise ValueError(f"y contains {y[0]!r}: {_NOT_BYTES}.")
     if y.dtype.kind not in _KINDS:
-        raise ValueError(f"Unknown label type: y has the type {y.dtype}. Give numbers or strings.")
+        raise ValueError(
+            f"Unknown label type: y has the type {y.dtype}. Give numbers or strings, such as "
+            "y.astype(str)."
+        )
+    if y.dtype.kind == "u" and y.size and int(y.max()) >= _BEYOND:
+        return _of_one_kind(_as_objects(y.tolist()))  # integers of Python have no largest one
     return y
 
 
@@ -298,6 +322,8 @@ def kind_of(name: Any) -> type:
 def _plain(name: Any) -> Any:
     if isinstance(name, np.longdouble) and name.dtype.itemsize > 8:  # Python has no such number
         return float(name)
+    if isinstance(name, np.datetime64 | np.timedelta64):  # whose item may be an integer
+        return name
     return name.item() if isinstance(name, np.generic) else name
 
 
@@ -314,19 +340,6 @@ def _two_kinds(first: Any, second: Any) -> str:
 def _abbreviated(names: list[Any], most: int = 6) -> str:
     listed = ", ".join(repr(name) for name in names[:most])
     return f"{listed}, ..." if len(names) > most else listed
-
-
-def warn_of_ids(n_classes: int, n_rows: int) -> bool:
-    """Warn where nearly every row brings a class of its own; answers whether it did."""
-    if n_classes < _MANY_CLASSES or n_classes < _SHARE_OF_ROWS * n_rows:
-        return False
-    warnings.warn(
-        f"y has {n_classes:,} classes in {n_rows:,} rows, nearly one for every row: it looks like "
-        "an identifier, from which nothing can be learned. Give the column that is to be "
-        "predicted as y; for a number use KernelRegressor.",
-        stacklevel=2,
-    )
-    return True
 
 
 def class_probabilities(log_odds: np.ndarray, single_output: bool) -> np.ndarray:

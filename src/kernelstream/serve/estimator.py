@@ -199,7 +199,7 @@ class ServedEstimator:
     def _learned(self, block: Block, on_bad_row: Any) -> Any:
         model, before = self.model, self.model.on_bad_row
         model.on_bad_row = on_bad_row
-        y = None if self.task == "novelty" else np.array(block.targets)
+        y = None if self.task == "novelty" else list(block.targets or [])
         try:
             return prequential(model, _given(block), y, declare_classes=False)
         finally:

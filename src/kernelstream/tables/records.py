@@ -5,6 +5,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple, TextIO
 
+from kernelstream.tables.text import read_line
+
 __all__ = ["Lines", "Record", "records"]
 
 _LONGEST_FIELD = 2**31 - 1  # Python's own limit is 131,072 characters, for all readers together
@@ -17,10 +19,10 @@ _LOST_QUOTE = (
 class Lines:
     """The numbered lines of a text; lines can be given back, to be read again."""
 
-    def __init__(self, file: TextIO):
+    def __init__(self, file: TextIO, source: str = "the text"):
         self.number = 0  # the number of the line that was read last
         self.taken: list[str] = []  # the lines of the current record
-        self._read_line = file.readline
+        self._read_line = lambda: read_line(file, source, self.number + 1)
         self._length = 0  # the characters taken after the first line
         self._given_back: deque[str] = deque()
 

@@ -4,17 +4,17 @@ import csv
 import math
 import re
 import zipfile
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
+from kernelstream.tables.blocks import BLOCK_CHARACTERS, Block, same_names
+from kernelstream.tables.libsvm import read_libsvm
 from kernelstream.tables.records import Lines, Record, records
-from kernelstream.tables.text import SourceError, open_text
+from kernelstream.tables.text import SourceError, numbered_lines, open_text
 
 __all__ = ["Block", "SourceError", "open_source"]
 
@@ -24,76 +24,6 @@ _FORMATS = {
     ".svmlight": "libsvm", ".arff": "arff", ".npy": "numpy", ".npz": "numpy",
 }  # fmt: skip
 _DELIMITERS = ",;\t|"
-_LARGEST_INDEX = 2**31 - 1  # largest feature of LIBSVM text: sparse rows have 32-bit indices
-
-
-@dataclass
-class Block:
-    """Consecutive records of a source, as lists of fields, or as an array of numbers.
-
-    Attributes
-    ----------
-    columns : list of str
-        Names of the features.
-    rows : list of lists, ndarray or sparse matrix
-    target : list or None
-    places : list of str
-        Where each record is, for messages.
-    broken : dict
-        Problems of unreadable records, by their index in the block.
-    """
-
-    columns: list[str]
-    rows: Any
-    target: list[Any] | None
-    places: list[str]
-    broken: dict[int, str]
-
-    def without(self, problems: dict[int, str]) -> np.ndarray:
-        """The indices of the records that have no problem."""
-        return np.array([i for i in range(len(self.places)) if i not in problems], dtype=int)
-
-    def by_column(self) -> list[tuple[str, list[Any]]]:
-        """Every column's name, and what the records that can be read have in it.
-
-        It is an error where there is no column, or no such record.
-        """
-        if not self.columns:
-            raise SourceError("there is no column besides the target, to predict it from.")
-        sound = self.without(self.broken).tolist()
-        if not sound:
-            first = min(self.broken)
-            raise SourceError(
-                f"none of the first {len(self.rows):,} records can be read; "
-                f"{self.places[first]}: {self.broken[first]}."
-            )
-        return [(name, [self.rows[i][k] for i in sound]) for k, name in enumerate(self.columns)]
-
-    def as_made_with(self, names: list[str], is_sparse: bool) -> "Block":
-        """These records with the columns that a model was made with, in that order.
-
-        Columns are found by their names. It is an error where they are others.
-        """
-        if is_sparse != sparse.issparse(self.rows):
-            made_with, found = ("LIBSVM text", "a table of columns")[:: 1 if is_sparse else -1]
-            raise SourceError(f"the source is {found}; the model was made with {made_with}.")
-        if self.columns == names:
-            return self
-        if not _same_names(self.columns, names):
-            raise SourceError(
-                f"the columns are {', '.join(self.columns)}; the model was made with "
-                f"{', '.join(names)}."
-            )
-        order = [self.columns.index(name) for name in names]
-        is_array = isinstance(self.rows, np.ndarray)
-        rows = self.rows[:, order] if is_array else [[row[k] for k in order] for row in self.rows]
-        return Block(names, rows, self.target, self.places, self.broken)
-
-    def since(self, first: int) -> "Block":
-        """The records from index `first` on."""
-        broken = {i - first: problem for i, problem in self.broken.items() if i >= first}
-        target = None if self.target is None else self.target[first:]
-        return Block(self.columns, self.rows[first:], target, self.places[first:], broken)
 
 
 def open_source(
@@ -150,7 +80,7 @@ def open_source(
     if form == "arff":
         return _arff(source, target, block_rows, features)
     if form == "libsvm":
-        return _libsvm(source, block_rows, n_features)
+        return read_libsvm(source, block_rows, n_features)
     if source == "-" or packed:
         where = "from standard input" if packed is False else "while it is packed by gzip"
         raise SourceError(f"{source}: {form} cannot be read {where}: give an unpacked file.")
@@ -184,13 +114,6 @@ def _position(
     return position % len(columns)
 
 
-def _same_names(columns: list[str], names: list[str]) -> bool:
-    """Whether columns have the same names, in any order, and no two of them the same one."""
-    return columns == names or (
-        len(set(columns)) == len(columns) and sorted(columns) == sorted(names)
-    )
-
-
 def _by_position(columns: list[str], features: list[str]) -> bool:
     """Whether columns and the features of a model have positions for names, and are as many."""
     has_names = not all(name.isdigit() for name in [*columns, *features])
@@ -199,7 +122,7 @@ def _by_position(columns: list[str], features: list[str]) -> bool:
 
 def _stand_for(columns: list[str], features: list[str]) -> bool:
     """Whether columns are the features of a model, by name, or by position in both."""
-    return _same_names(columns, features) or _by_position(columns, features)
+    return same_names(columns, features) or _by_position(columns, features)
 
 
 def _listed(names: list[str]) -> str:
@@ -218,7 +141,7 @@ def _csv(
     source: str, target: str | None, block_rows: int, features: list[str] | None
 ) -> Iterator[Block]:
     with open_text(source) as file:
-        lines = Lines(file)
+        lines = Lines(file, source)
         first_line = lines.first()
         if not first_line:
             raise SourceError(f"{source} is empty: there is nothing to read.")
@@ -232,6 +155,8 @@ def _csv(
         if not named:
             rows = chain([first], rows)
             columns = [str(k) for k in range(len(columns))]
+        if named:
+            _check_names(columns, source)
         at = _position(columns, target, source, features, named)
         names = [name for k, name in enumerate(columns) if k != at]
         if features is not None and _by_position(names, features):
@@ -239,10 +164,25 @@ def _csv(
         yield from _in_blocks(rows, block_rows, names, at, len(columns))
 
 
+def _check_names(columns: list[str], source: str) -> None:
+    """Refuse columns without a name, and columns with the name of another one."""
+    for k, name in enumerate(columns):
+        if not name.strip():
+            raise SourceError(
+                f"{source}: column {k} of {len(columns)} (counted from 0) has no name: give it "
+                "one, or leave the column out (pandas: to_csv(..., index=False))."
+            )
+        if name in columns[:k]:
+            raise SourceError(
+                f"{source}: columns {columns.index(name)} and {k} (counted from 0) are both called "
+                f"{name!r}: give each column a name of its own."
+            )
+
+
 def _is_header(fields: list[str], target: str | None, features: list[str] | None) -> bool:
     """Whether the first record is a header with the names of the columns."""
     holds_target = target in fields and not _is_number(str(target))
-    are_features = features is not None and _same_names(fields, features)
+    are_features = features is not None and same_names(fields, features)
     return holds_target or are_features or not any(map(_is_number, fields))
 
 
@@ -260,9 +200,12 @@ def _in_blocks(
 ) -> Iterator[Block]:
     """Records as blocks; `at` is the position of the target."""
     while True:
-        block = Block(names, [], None if at is None else [], [], {})
+        block, length = Block(names, [], None if at is None else [], [], {}), 0
         for record in islice(rows, block_rows):
             _add(block, record, at, n_columns)
+            length += sum(map(len, record.fields))
+            if length > BLOCK_CHARACTERS:
+                break
         if not block.rows:
             return
         yield block
@@ -291,7 +234,7 @@ def _arff(
 ) -> Iterator[Block]:
     """Read ARFF: names in lines of their own, then a record in every line, with ? for gaps."""
     with open_text(source) as file:
-        columns, lines = [], enumerate(file, start=1)
+        columns, lines = [], numbered_lines(file, source)
         for number, line in lines:
             words = line.strip().lower()
             if words.startswith("@data"):
@@ -303,6 +246,7 @@ def _arff(
                 columns.append(found[1].strip("'\""))
         else:
             raise SourceError(f"{source}: there is no @data in it: is it ARFF?")
+        _check_names(columns, source)
         at = _position(columns, target, source, features)
         names = [name for k, name in enumerate(columns) if k != at]
         rows = (_arff_record(number, line) for number, line in lines if _is_arff_data(line))
@@ -326,68 +270,6 @@ def _arff_record(number: int, line: str) -> Record:
         return Record([], number, f"it cannot be read: {error}")
 
 
-def _libsvm(source: str, block_rows: int, n_features: int | None) -> Iterator[Block]:
-    """Read lines ``label index:value ...``, with indices from 1. The label is optional."""
-    with open_text(source) as file:
-        lines = _libsvm_lines(file)
-        empty = True
-        while True:
-            labels: list[Any] = []
-            entries: list[dict[int, float]] = []
-            places, broken = [], {}
-            for number, words in islice(lines, block_rows):
-                labels.append("" if ":" in words[0] else words.pop(0))
-                values, problem = _libsvm_values(words, n_features)
-                if problem is not None:
-                    broken[len(entries)] = problem
-                entries.append(values)
-                places.append(f"line {number}")
-            if not entries:
-                return
-            empty = empty and not any(entries) and not broken
-            if empty:
-                raise SourceError(f"{source}: there is no index:value in it: is it LIBSVM text?")
-            width = n_features or 1 + max(max(row, default=0) for row in entries)
-            rows = sparse.csr_array(
-                (
-                    np.array([value for row in entries for value in row.values()], dtype=float),
-                    np.array([index for row in entries for index in row], dtype=np.int32),
-                    np.cumsum([0, *map(len, entries)]),
-                ),
-                shape=(len(entries), width),
-            )
-            yield Block([], rows, labels, places, broken)
-
-
-def _libsvm_lines(file: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
-    """The words of every line that is not blank, with the line number."""
-    for number, line in enumerate(file, start=1):
-        words = line.split("#")[0].split()
-        if words:
-            yield number, words
-
-
-def _libsvm_values(words: list[str], n_features: int | None) -> tuple[dict[int, float], str | None]:
-    """Values by index, from 0, and None; or no values and the problem of the line."""
-    values: dict[int, float] = {}
-    for word in words:
-        try:
-            index_text, value_text = word.split(":")
-            index, value = int(index_text), float(value_text)
-        except ValueError:
-            return {}, f"{word!r} is not index:value"
-        if index < 1:
-            return {}, f"{word!r} has the index {index}: indices count from 1"
-        if index > _LARGEST_INDEX:
-            return {}, f"{word!r} has an index above {_LARGEST_INDEX}: number the features anew"
-        if n_features is not None and index > n_features:
-            return {}, f"it has a feature {index}, of {n_features} (see --features)"
-        if not math.isfinite(value):
-            return {}, f"{word!r} has a value that is not a finite number"
-        values[index - 1] = value
-    return values, None
-
-
 def _arrow(
     path: Path, form: str, target: str | None, block_rows: int, features: list[str] | None
 ) -> Iterator[Block]:
@@ -404,6 +286,7 @@ def _arrow(
             batches = _arrow_batches(pa, path, block_rows)
         for batch in batches:
             columns = list(batch.schema.names)
+            _check_names(columns, str(path))
             at = _position(columns, target, str(path), features)
             values = [column.to_pylist() for column in batch.columns]
             y = None if at is None else values.pop(at)

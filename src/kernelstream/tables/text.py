@@ -9,14 +9,34 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO, Any, TextIO
 
-__all__ = ["SourceError", "open_text"]
+__all__ = ["SourceError", "numbered_lines", "open_text", "read_line"]
 
 _GZIP = b"\x1f\x8b"
 _LATIN1 = "kernelstream.latin1"
+_LONGEST_LINE = 2**24  # characters
 
 
 class SourceError(ValueError):
     """A source cannot be read."""
+
+
+def read_line(file: TextIO, source: str, number: int) -> str:
+    """Return the next line, or raise an error if it is too long for memory; "" at the end."""
+    line = file.readline(_LONGEST_LINE + 1)
+    if len(line) > _LONGEST_LINE:
+        raise SourceError(
+            f"{source}, line {number}: it has more than {_LONGEST_LINE:,} characters: is this a "
+            "table with one row per line?"
+        )
+    return line
+
+
+def numbered_lines(file: TextIO, source: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a text, counted from 1."""
+    number = 1
+    while line := read_line(file, source, number):
+        yield number, line
+        number += 1
 
 
 def _as_latin1(error: UnicodeError) -> tuple[str, int]:
