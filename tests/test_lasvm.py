@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.svm import SVC
 
 import kernelstream as ks
-from kernelstream import budgets, kernels, losses, margins, persistence, step_sizes, updates
+from kernelstream import budgets, kernels, losses, margins, step_sizes, updates
 from kernelstream.learner import lasvm, machine
 from kernelstream.learner.machine import Machine, Parts
 from tests.reference.learners import ActiveReference
@@ -66,7 +66,7 @@ BUDGETS = [budgets.Unbounded(), budgets.OldestOut(14), budgets.SmallestOut(14)]
 @pytest.mark.parametrize("kernel", [kernels.RBF(0.5), kernels.Polynomial(2, 0.5, 1.0)], ids=repr)
 def test_any_tile_is_what_the_paper_says(many, budget, kernel, monkeypatch):
     monkeypatch.setattr(machine, "entry_point", lambda function, *_: function.py_func)
-    monkeypatch.setattr(lasvm, "_finish", lasvm._finish.py_func)
+    monkeypatch.setattr(lasvm, "finish_active_set", lasvm.finish_active_set.py_func)
     X, y = problem(1, 90, many=many)
     y = y.astype(float) if many else np.where(y > 0, 1.0, -1.0)
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], size=90)
@@ -423,20 +423,6 @@ def test_a_checkpointer_finds_its_place(tmp_path):
     model, position = learn(tmp_path / "stopped", 300)
     assert position == 200
     assert_same_bytes(model, learn(tmp_path / "whole", 300)[0])
-
-
-def test_a_file_of_an_earlier_version_predicts_and_says_why_it_does_not_go_on(tmp_path):
-    X, y = problem(12, 100)
-    model = new().fit(X, y)
-    header, arrays = persistence.from_bytes(model.to_bytes())
-    old = {k: v for k, v in arrays.items() if not k.startswith("update.")}
-    (tmp_path / "old.ks").write_bytes(persistence.to_bytes(header, old))
-    loaded = ks.load(tmp_path / "old.ks")
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
-    for go_on in (lambda: loaded.partial_fit(X, y), loaded.finish):
-        with pytest.raises(ValueError, match=r"earlier version.*Fit it again"):
-            go_on()
-    np.testing.assert_array_equal(loaded.fit(X, y).dual_coef_, model.dual_coef_)
 
 
 @pytest.mark.parametrize("rows", [np.asarray, csr_array], ids=["dense", "sparse"])

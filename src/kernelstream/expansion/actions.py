@@ -6,12 +6,12 @@ type of action, so that compiled code holds what its budget may do and nothing e
 
 from typing import Any, NamedTuple
 
+from kernelstream.expansion.mergers import merge
 from kernelstream.expansion.operations import (
     add_to_rest,
     correct_for_drop,
     drop,
     give_up,
-    merge,
     project,
     project_new,
 )

@@ -22,193 +22,42 @@ then made there, and what belongs to the rows of the tile alone comes to the hos
 """
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import lapack
 
 from kernelstream.compiled import compiled
 from kernelstream.learner.algebra import algebra_of, inverse_root
-from kernelstream.learner.learn import Trail
 from kernelstream.learner.open_tile import (
-    CORRECTABLE,
     DELTA,
-    EXACT,
     NOISE,
     PRECISION,
     SETTLED,
 )
-from kernelstream.learner.rows import rows_until
-from kernelstream.learner.tile_space import Space, given_of, learn_space, new_space
 from kernelstream.parts import SLACK
-from kernelstream.stores import Values
 from kernelstream.updates.dual import PERIOD
 
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
 
-__all__ = ["change_kernel", "close", "closed", "learn_by_tiles", "unit_of", "variances"]
+
+__all__ = ["change_kernel", "close", "closed", "unit_of", "variances"]
 
 _CHANGES = 1024  # points that came or went, after which K^-1 is computed anew
 # A row may join if its coordinates, corrected again, reproduce its kernel values so well.
-_TRUSTED = 1e-8
-_SAMPLE = 8  # rows by which it is seen whether there is anything to correct
+TRUSTED = 1e-8
+SAMPLE = 8  # rows by which it is seen whether there is anything to correct
 _SMALLEST_PART = 1e-6  # of the precision of f that another prior may leave
 _MORE_CANDIDATES = 16  # points that are looked at beyond as many as go
 
 
-class Products(NamedTuple):
-    """What a tile's matrix products give; T rows, n points. The first three are where P is."""
-
-    k_xz: Any  # (T, n): kernel values of the rows with the points
-    a: Any  # (T, n): coordinates
-    told: Any  # (T, n): A P, the covariance of f at the rows with f at the points
-    k_xx: np.ndarray  # (T, T): kernel values of the rows
-    left: np.ndarray  # (T, T): S, as the tile begins
-
-
-# --- a tile --------------------------------------------------------------------------------------
-
-
-def learn_by_tiles(
-    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
-) -> int:
-    """Learn rows in order, in tiles that end where something happens after a row."""
-    start, n_rows = 0, X.shape[0]
-    while start < n_rows:
-        due = PERIOD - machine.n_seen % PERIOD
-        stop = start + rows_until(due, weight[start : start + PERIOD])
-        n_seen, given = machine.n_seen, (X, x, y, weight, trail)
-        if stop - start < n_rows:
-            rows = slice(start, stop)
-            own = Trail(*(column[rows] for column in trail))
-            given = X[rows], x[rows], y[rows], weight[rows], own
-        close(machine)
-        done = _learn_tile(machine, *given)
-        if machine.n_seen // PERIOD > n_seen // PERIOD:
-            follow_period(machine)
-        start += done
-        if start < stop:
-            break
-    return start
-
-
-def _learn_tile(
-    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
-) -> int:
-    state, store, model = machine.loop_state(), machine.store, machine.model
-    values = machine.kernel_tile(X, x, y, weight)
-    space, products = _products(machine, values)
-    given = given_of(model, state, machine.n_points)
-    done = machine.call("tile", learn_space, model, given, space, y, weight, trail)
-    machine.changes().mark_all()
-    joined = space.joined[: space.counts[0]]
-    _take_over(machine, space, products, joined, done)
-    if joined.size:
-        slots = np.arange(given.n_points, given.n_points + joined.size)
-        store.replace(slots, X[joined], x[joined])
-    return int(done)
-
-
-def _products(machine: "Machine", values: Values) -> tuple[Space, Products]:
-    n, dual, ridge = machine.n_points, machine.state.update, machine.model.budget.ridge
-    at = algebra_of(dual.covariance)
-    k_zx, own = at.of_points(values), np.asarray(values.k[n:], np.float64)
-    k_xx = own.diagonal().copy()
-    a, left, may_join = _coordinates(machine, k_zx, own)
-    covariance = at.there(dual.covariance)[:n, :n]
-    told = a @ covariance
-    squares = at.here(a @ a.T) if ridge > 0.0 else np.zeros((1, 1))
-    scores = at.here(a @ at.there(dual.values[:, :n].T))
-    rounding = at.here((a * a) @ at.xp.abs(at.diagonal(covariance))) * n
-    space = new_space(k_xx, may_join, left, squares, at.here(told @ a.T), scores, rounding)
-    return space, Products(k_zx.T, a, told, own, left.copy() if may_join.any() else left)
-
-
-def _coordinates(
-    machine: "Machine", k_zx: Any, own: np.ndarray
-) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Rows over the points, A = k_xz (K + ridge I)^-1 (3.9), S, and which of them may join.
-
-    Points that nearly depend on each other make the inverse large and its growth inexact, and a
-    point that joins with inexact coordinates makes it a thousand times worse. So the coordinates of
-    rows that may join are corrected once by the kernel values themselves, unless a sample of them
-    shows that there is nothing to correct.
-    """
-    budget, n, rule = machine.state.budget, machine.n_points, machine.model.budget
-    at, k_xz, k_xx = algebra_of(budget.inverse), k_zx.T, own.diagonal()
-    a = k_xz @ at.there(budget.inverse)[:n, :n]
-    left = own - at.here(a @ k_zx)
-    share, least = rule.dependence()
-    may_join = left.diagonal() > np.maximum(share * k_xx, least)
-    rows = np.flatnonzero(may_join)
-    if n == 0 or not rows.size:
-        return a, left, may_join
-    regular = _regular(machine)
-
-    def rest_of(rows: np.ndarray, most: float) -> tuple[Any, np.ndarray]:
-        rest = at.lines(k_xz, rows) - at.lines(a, rows) @ regular
-        return rest, _within(most, at, rest, k_xx[rows], regular)
-
-    if rest_of(rows[:: -(-rows.size // _SAMPLE)], EXACT)[1].all():
-        return a, left, may_join
-    for attempt in range(2):
-        rest, is_fine = rest_of(rows, CORRECTABLE)
-        if not is_fine.all() and attempt == 0:
-            refresh(machine)
-            at.put(a, rows, at.lines(k_xz, rows) @ at.there(budget.inverse)[:n, :n])
-            continue
-        at.put(a, rows, at.lines(a, rows) + rest @ at.there(budget.inverse)[:n, :n])
-        if is_fine.all():
-            break
-    else:
-        may_join[rows] = rest_of(rows, _TRUSTED)[1]
-    return a, own - at.here(a @ k_zx), may_join
-
-
-def _within(most: float, at: Any, rest: Any, k_xx: np.ndarray, regular: Any) -> np.ndarray:
-    """Of which rows all kernel values are reproduced so well, in the scale of their points."""
-    sizes = at.there(most * np.sqrt(np.maximum(k_xx, 1e-300)))
-    scale = sizes[:, None] * at.xp.sqrt(at.xp.abs(at.diagonal(regular)))[None, :]
-    return at.here(at.xp.all(at.xp.abs(rest) <= scale, axis=1))
-
-
-def _regular(machine: "Machine") -> Any:
+def regularized(machine: "Machine") -> Any:
     """K + ridge I, where K is."""
     budget, n, ridge = machine.state.budget, machine.n_points, machine.model.budget.ridge
     at = algebra_of(budget.gram)
     gram = at.there(budget.gram)[:n, :n]
     return gram if ridge == 0.0 else gram + ridge * at.identity(n)
-
-
-def _take_over(
-    machine: "Machine", space: Space, products: Products, joined: np.ndarray, done: int
-) -> None:
-    """Let w, P and K^-1 follow the rows of a tile: one update of its rank."""
-    state, n, m = machine.state, machine.n_points, len(joined)
-    expansion, budget, dual = state.expansion, state.budget, state.update
-    at, told = algebra_of(dual.covariance), products.told[:done, :]
-    covariance, gram = at.there(dual.covariance), at.there(budget.gram)
-    # every learned row, and f at it when it was learned, independent of those before
-    whitened = at.there(space.basis[:done, :done]) @ told
-    precision = space.precision[:done, None]
-    dual.values[:, :n] += at.here(at.there((space.error[:done] * precision).T) @ whitened)
-    at.subtract_square(covariance, n, at.there(np.sqrt(precision)) * whitened)
-    if m:
-        end, among = n + m, np.ix_(joined, joined)
-        told_by = at.there(space.share[joined, :done]) @ told
-        covariance[n:end, :n], covariance[:n, n:end] = told_by, told_by.T
-        covariance[n:end, n:end] = at.there(space.covariance[among])
-        dual.values[:, n:end] = space.scores[joined].T
-        k_xz = at.lines(products.k_xz, joined)
-        gram[n:end, :n], gram[:n, n:end] = k_xz, k_xz.T
-        gram[n:end, n:end] = at.there(products.k_xx[among])
-        expansion.n_points[0] = end
-        _grow_inverse(machine, at.lines(products.a, joined), products.left[among])
-    expansion.n_seen[0] += space.counts[1]
-    dual.squared[0] += space.squared[0]
-    dual.counted[0] += space.counts[1]
-    settle(machine)
 
 
 def close(machine: "Machine") -> None:
@@ -237,7 +86,7 @@ def close(machine: "Machine") -> None:
         _fill_gram(machine, n)
         lower = np.tril(tile.column[joined, :m], -1) + np.eye(m)
         left = (lower * numbers[joined, DELTA]) @ lower.T
-        _grow_inverse(machine, tile.a[joined, :n], left - machine.model.budget.ridge * np.eye(m))
+        grow_inverse(machine, tile.a[joined, :n], left - machine.model.budget.ridge * np.eye(m))
     tile.n_rows[0] = tile.n_joined[0] = 0
     tile.joined[:] = 0
     tile.rest[:] = 0.0
@@ -264,7 +113,7 @@ def closed(machine: "Machine") -> "Machine":
     return machine
 
 
-def _grow_inverse(machine: "Machine", a: Any, left: np.ndarray) -> None:
+def grow_inverse(machine: "Machine", a: Any, left: np.ndarray) -> None:
     """Take new points with the coordinates a into K^-1, by a block formula."""
     budget, m, end = machine.state.budget, len(left), machine.n_points
     root, n = inverse_root(left + machine.model.budget.ridge * np.eye(m)), end - m
@@ -315,7 +164,7 @@ def maintain(machine: "Machine") -> None:
 
 def refresh(machine: "Machine") -> None:
     """Compute K^-1 anew from the kernel values."""
-    n, budget, regular = machine.n_points, machine.state.budget, _regular(machine)
+    n, budget, regular = machine.n_points, machine.state.budget, regularized(machine)
     at = algebra_of(budget.inverse)
     machine.changes().mark_all()
     if not at.invert(regular, at.there(budget.inverse)):
@@ -331,7 +180,7 @@ def forget(machine: "Machine", keep: float) -> None:
     """
     n, dual, c = machine.n_points, machine.state.update, machine.model.regularization
     covariance = algebra_of(dual.covariance).there(dual.covariance)
-    prior = (1.0 - keep) / c * _regular(machine)
+    prior = (1.0 - keep) / c * regularized(machine)
     covariance[:n, :n] = keep * covariance[:n, :n] + prior
     dual.values[:, :n] *= math.sqrt(keep)
     dual.squared[0] *= keep

@@ -16,7 +16,8 @@ from kernelstream.stores.base import (
     write_row,
 )
 from kernelstream.stores.dense import DenseStore
-from kernelstream.stores.device import DeviceMatrix, DeviceRows, DeviceStore, StoresOn, rows_on
+from kernelstream.stores.device import DeviceStore, StoresOn
+from kernelstream.stores.device_arrays import DeviceMatrix, DeviceRows, rows_on
 from kernelstream.stores.devices import Device, as_device
 from kernelstream.stores.folded import FoldedStore, SparseFoldedStore
 from kernelstream.stores.forest import ForestStore, SparseForestStore

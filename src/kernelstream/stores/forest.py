@@ -12,10 +12,9 @@ from kernelstream.parts import LARGEST_NUMBER
 from kernelstream.steps import Call
 from kernelstream.stores.base import CheckedCache, Memory, Values
 from kernelstream.stores.folded import FoldedStore
+from kernelstream.stores.tree_statistics import CLASS_COUNTS, MOMENTS
 from kernelstream.stores.trees import (
-    CLASS_COUNTS,
     DEEPEST,
-    MOMENTS,
     Changes,
     Setting,
     Trees,

@@ -10,7 +10,7 @@ from kernelstream.learner.learn import Trail
 from kernelstream.learner.loops.base import Loop
 from kernelstream.learner.point_rows import SecondOrderRow
 from kernelstream.learner.row_path import RowPath
-from kernelstream.learner.second_order import learn_by_tiles
+from kernelstream.learner.second_order_tiles import learn_by_tiles
 
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
