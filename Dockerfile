@@ -7,7 +7,7 @@ COPY pyproject.toml README.md LICENSE ./
 COPY src ./src
 RUN pip install --no-cache-dir '.[cli,serve]' pyarrow
 
-# Compiled code and what is learned outlive a container where these are volumes.
+# Compiled code and what is learned outlive a container if these are volumes.
 RUN mkdir -p /models /kept /home/stream/.cache && chown stream /models /kept /home/stream/.cache
 USER stream
 VOLUME ["/kept", "/home/stream/.cache"]

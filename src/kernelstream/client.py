@@ -1,4 +1,4 @@
-"""A client of the service: rows out, predictions back, and no row learned twice."""
+"""A client of the service: it sends rows, returns predictions, and no row is learned twice."""
 
 import random
 import time
@@ -12,20 +12,22 @@ import msgspec
 
 __all__ = ["Client", "Learned", "Predicted", "ServiceError"]
 
-_AGAIN = {429, 502, 503, 504}  # answers after which a request is sent again
+_AGAIN = {429, 502, 503, 504}  # statuses after which a request is sent again
 _LONGEST_WAIT = 5.0  # seconds
 _JSON = {"Content-Type": "application/json"}
 _INFINITIES = frozenset((float("inf"), float("-inf")))
 
 
 class ServiceError(Exception):
-    """A request that the service refused; `problem` is what it said (RFC 9457).
+    """A request that the service refused.
 
     Attributes
     ----------
     status : int
+        HTTP's status code.
     problem : dict
-        With `title`, `detail`, and where rows are bad `rows`, each with its number and reason.
+        The problem details (RFC 9457): `title`, `detail`, and `rows` with the number and reason of
+        each bad row.
     """
 
     def __init__(self, status: int, problem: dict[str, Any]):
@@ -35,15 +37,15 @@ class ServiceError(Exception):
 
 
 class Predicted(NamedTuple):
-    """Predictions, and the ids under which the rows wait for targets, if they do.
+    """The predictions of some rows.
 
     Attributes
     ----------
     predictions : list
     ids : list of str or None
-        Under which the rows wait for targets.
+        The ids under which the rows wait for their targets; None if they do not wait.
     scores : list or None
-        A number for each row, or one for each class, if they were asked for.
+        A number for each row, or one for each class; None without ``scores=True``.
     """
 
     predictions: list[Any]
@@ -52,20 +54,20 @@ class Predicted(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """How many rows were accepted, and what else became of them.
+    """The result of rows that were sent to be learned.
 
     Attributes
     ----------
     accepted : int
-        How many rows.
+        The number of rows that are on the service's disk.
     repeated : int
-        How many had been learned before, by their ids.
+        The number of rows whose ids were learned before.
     skipped : list of dict
-        The number and the reason of each.
+        The number and the reason of each row that was left out.
     predictions : list
-        Of `step`, before each row was learned.
+        From `step`: the prediction of each row before it was learned.
     unknown : list of str
-        Ids of `labels` under which no row waits.
+        From `labels`: ids under which no row waits.
     """
 
     accepted: int
@@ -76,20 +78,23 @@ class Learned(NamedTuple):
 
 
 class Client:
-    """Ask and teach a model of a service.
+    """A client for one model of a service.
 
-    A request that fails on its way, or that is told to come back later, is sent again. Rows have
-    ids, made here unless they are given, by which the service knows a row that it has learned: a
-    row is never learned twice. Whoever calls again after an exception gives the ids, the same ones
-    both times, since some of the rows may have been learned.
+    A request is sent again if the connection fails or if the service is busy. Rows have ids, given
+    by the caller or made here, by which the service recognizes a row: no row is learned twice. To
+    repeat a call after an exception, pass the same ids both times: some rows may have been learned.
+
+    If no try is answered, methods raise a `ConnectionError` with the URL; if the service refuses
+    the request, a `ServiceError`.
 
     Parameters
     ----------
     url : str
-        Of the service, such as "http://127.0.0.1:8765".
+        The address of the service, such as "http://127.0.0.1:8765".
     model : str
         The model's name.
     token : str, default=None
+        The service's token, if it has one.
     retries : int, default=8
         How often a request is sent again, with waits that double from 0.1 s on.
     timeout : float, default=60.0
@@ -110,6 +115,7 @@ class Client:
         self, url: str, model: str, *, token: str | None = None, retries: int = 8,
         timeout: float = 60.0, rows_per_request: int = 1000,
     ):  # fmt: skip
+        self.url = url
         self.model = model
         self.retries = retries
         self.rows_per_request = rows_per_request
@@ -136,23 +142,23 @@ class Client:
         ----------
         X : array-like, data frame, or list of dicts by column name
         ids : sequence, default=None
-            Under which the rows wait for targets (`labels`).
+            The ids under which the rows wait for their targets (`labels`).
         wait : bool, default=False
-            Whether rows wait for targets under new ids, where `ids` gives none.
+            Whether the rows wait for their targets under new ids, if `ids` is None.
         keys : sequence of str, int or tuples of these, default=None
-            Of a fleet: the key of every row.
+            The key of every row, for a fleet.
         scores : bool, default=False
-            Whether the scores are told, too.
+            Whether to return the scores, too.
         """
         rows = _plain(X)
         ids = _new_ids(len(rows)) if ids is None and wait else ids
-        said = [
+        answers = [
             self._post(f"predict?scores={'true' if scores else 'false'}", body)
             for body in self._bodies(rows, None, ids, keys)
         ]
 
         def all_of(name: str) -> list[Any]:
-            return [entry for answer in said for entry in answer.get(name, [])]
+            return [entry for answer in answers for entry in answer.get(name, [])]
 
         return Predicted(all_of("predictions"), all_of("ids") or None, all_of("scores") or None)
 
@@ -166,37 +172,38 @@ class Client:
         ----------
         X : array-like, data frame, or list of dicts by column name
         y : array-like, default=None
-            Left out for novelty.
+            The targets; None for novelty detection.
         ids : sequence of str or int, default=None
             One for each row; None: new ones.
         on_bad_row : {"raise", "skip"}, default="raise"
         keys : sequence of str, int or tuples of these, default=None
-            Of a fleet: the key of every row.
+            The key of every row, for a fleet.
         """
         return self._learn(f"learn?on_bad_row={on_bad_row}", X, y, ids, keys)
 
     def step(self, X: Any, y: Any = None, ids: Any = None, *, keys: Any = None) -> Learned:
         """Predict rows, then learn them; parameters as in `learn`.
 
-        Where an answer was lost, the predictions of rows that had been learned are those after it.
+        If an answer was lost and the request repeated, rows that had been learned are predicted by
+        the model that knows them.
         """
         return self._learn("step", X, y, ids, keys)
 
     def labels(self, ids: Any, y: Any) -> Learned:
-        """Learn rows whose targets come later, by the ids that `predict` was given or returned."""
+        """Learn rows by delayed labels, under the ids that `predict` was given or returned."""
         given = {"ids": _plain(ids), "targets": _plain(y)}
         _check_lengths("ids", given)
-        return _total(_told(self._post("labels", body)) for body in self._parts(given))
+        return _total(_learned(self._post("labels", body)) for body in self._parts(given))
 
     def state(self) -> dict[str, Any]:
-        """Everything that a person can read about the model."""
+        """Return everything that a person can read about the model."""
         return self._send("GET", self._path, None)
 
     def _learn(self, action: str, X: Any, y: Any, ids: Any, keys: Any) -> Learned:
         rows = _plain(X)
         ids = _new_ids(len(rows)) if ids is None else ids
         return _total(
-            _told(self._post(action, body), place * self.rows_per_request)
+            _learned(self._post(action, body), place * self.rows_per_request)
             for place, body in enumerate(self._bodies(rows, y, ids, keys))
         )
 
@@ -208,7 +215,7 @@ class Client:
         return self._parts(columns)
 
     def _parts(self, columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
-        """Columns in parts that are short enough for a request."""
+        """Split columns into parts that are short enough for a request."""
         n_rows = len(next(iter(columns.values())))
         for start in range(0, n_rows, self.rows_per_request):
             part = slice(start, start + self.rows_per_request)
@@ -222,15 +229,15 @@ class Client:
         return self._send("POST", f"{self._path}/{action}", body)
 
     def _send(self, method: str, path: str, body: Any) -> dict[str, Any]:
-        """Send a request until it is answered, or the tries are used up."""
+        """Send a request until it is answered or no try is left."""
         content = None if body is None else _encode(body)
         for attempt in range(self.retries + 1):
             wait = min(0.1 * 2**attempt, _LONGEST_WAIT) * (0.5 + random.random())
             try:
                 answer = self._http.request(method, path, content=content, headers=_JSON)
-            except httpx.TransportError:
+            except httpx.TransportError as error:
                 if attempt == self.retries:
-                    raise
+                    raise ConnectionError(self._no_answer(error)) from error
             else:
                 if answer.is_success:
                     return answer.json()
@@ -241,12 +248,24 @@ class Client:
             time.sleep(wait)
         raise AssertionError("the loop returns or raises")
 
+    def _no_answer(self, error: httpx.TransportError) -> str:
+        tries = "once" if self.retries == 0 else f"{self.retries + 1} times"
+        what = (
+            "answered too late"
+            if isinstance(error, httpx.TimeoutException)
+            else "cannot be reached"
+        )
+        return (
+            f"{self.url} {what}, asked {tries} ({error or type(error).__name__}). Is the service "
+            "running there, and does the URL name its host and port?"
+        )
+
 
 def _new_ids(n: int) -> list[str]:
     return [uuid.uuid4().hex for _ in range(n)]
 
 
-def _told(answer: dict[str, Any], first: int = 0) -> Learned:
+def _learned(answer: dict[str, Any], first: int = 0) -> Learned:
     skipped = [{**bad, "row": bad["row"] + first} for bad in answer.get("skipped", [])]
     return Learned(
         answer["accepted"], answer["repeated"], skipped, answer.get("predictions", []),
@@ -255,7 +274,7 @@ def _told(answer: dict[str, Any], first: int = 0) -> Learned:
 
 
 def _total(parts: Iterable[Learned]) -> Learned:
-    """What became of the rows of several requests."""
+    """Add up the results of several requests."""
     total = Learned(0, 0, [], [], [])
     for part in parts:
         total = Learned(
@@ -267,7 +286,7 @@ def _total(parts: Iterable[Learned]) -> Learned:
 
 
 def _check_lengths(of: str, columns: dict[str, list[Any]]) -> None:
-    """All columns must be as long as that one."""
+    """Raise if a column is longer or shorter than the column `of`."""
     names = {"rows": "X", "targets": "y"}
     for name, values in columns.items():
         if len(values) != len(columns[of]):
@@ -287,7 +306,7 @@ def _problem(answer: httpx.Response) -> dict[str, Any]:
 
 
 def _plain(values: Any) -> Any:
-    """Arrays, data frames and other sequences as lists."""
+    """Return arrays, data frames and other sequences as lists."""
     for how in ("to_dicts", "tolist"):  # Polars' frames; NumPy's arrays and pandas' columns
         if callable(getattr(values, how, None)):
             return getattr(values, how)()
@@ -297,15 +316,15 @@ def _plain(values: Any) -> Any:
 
 
 def _without_infinity(row: Any) -> Any:
-    """A row with the names of infinities, which the service refuses like other text.
+    """Return a row with infinities as text, which the service refuses.
 
-    JSON has no infinity. It would be sent as null, which stands for a number that is missing.
+    JSON has no infinity: it would be sent as null, which is a missing number.
     """
     is_record = isinstance(row, dict)
     try:
         if _INFINITIES.isdisjoint(row.values() if is_record else row):
             return row
-    except TypeError:  # no row, or something in it that is no entry: the service says so
+    except TypeError:  # not a row, or with something that is not an entry: the service says so
         return row
     if is_record:
         return {name: _named_if_infinite(value) for name, value in row.items()}
@@ -317,7 +336,7 @@ def _named_if_infinite(value: Any) -> Any:
 
 
 def _known_to_json(value: Any) -> Any:
-    """Numbers of NumPy, and what pandas has for dates and for a gap; others JSON knows."""
+    """Convert NumPy's numbers, and the dates and missing values of pandas."""
     if callable(getattr(value, "tolist", None)):
         return value.tolist()
     if type(value).__name__ in ("NAType", "NaTType"):

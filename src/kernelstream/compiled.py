@@ -60,7 +60,7 @@ __all__ = [
     "type_of",
 ]
 
-_logger = logging.getLogger("kernelstream")
+_logger = logging.getLogger("kernelstream.compile")
 
 
 # Packages that define no compiled function. An edit of their files leaves machine code as it is.

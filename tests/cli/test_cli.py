@@ -35,18 +35,19 @@ def test_a_missing_extra_is_named():
     assert "kernelstream[cli]" in run.stderr
 
 
-def test_warnings_are_one_line_and_remarks_are_for_terminals():
+def test_warnings_are_one_line_and_messages_of_the_compiler_are_for_terminals():
     code = """if True:
         import logging, sys, warnings
         import kernelstream.cli.app
         from kernelstream.cli import main
         def app():
-            logging.getLogger("kernelstream").warning("this compiles")
+            logging.getLogger("kernelstream.compile").warning("this compiles")
+            logging.getLogger("kernelstream.serve").warning("the disk is full")
             warnings.warn("take care")
         kernelstream.cli.app.app = app
         main()"""
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stderr == "kernelstream: take care\n"
+    assert run.stderr == "the disk is full\nkernelstream: take care\n"
 
 
 def test_parts_lists_the_registry_and_the_page_is_current():

@@ -14,6 +14,7 @@ from kernelstream.serve.server import Server
 from kernelstream.serve.service import Service
 
 from ..conftest import interpret
+from .processes import Process, new_file
 from .streams import X, Y, new_model
 
 
@@ -74,3 +75,18 @@ def url(service):
 def http(url):
     with httpx.Client(base_url=url, timeout=30) as client:
         yield client
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Serve a small model in a process of its own."""
+    made = []
+
+    def start_process(*options, folder=tmp_path):
+        new_file(folder)
+        made.append(Process(folder, *options))
+        return made[-1]
+
+    yield start_process
+    for served in made:
+        served.close()

@@ -14,9 +14,17 @@ from hypothesis import strategies as st
 
 import kernelstream as ks
 from kernelstream.files.bytes import FileError, to_bytes
-from kernelstream.serve import Accepted, Block, Closed, Limits, QueueFull, ServedModel, turns
+from kernelstream.serve import (
+    Accepted,
+    Block,
+    Closed,
+    Limits,
+    QueueFull,
+    ServedModel,
+    reader_priority,
+)
 from kernelstream.serve.estimator import Outcome
-from kernelstream.serve.log import Log, RecentIds, records, write_record
+from kernelstream.serve.log import Log, RecentIds, RecordFile, records
 from kernelstream.serve.statistics import BASELINES, History, Statistics
 from tests.serve.folders import copy_as_after_a_crash
 
@@ -197,11 +205,11 @@ def test_rows_that_were_turned_away_take_no_room(serve):
     last = served.learn(rows(20, 40))
     with pytest.raises(QueueFull):
         served.submit(Block(ROWS[:1], [7]))
-    assert not served.target_problems([8])
+    assert not served.admission.target_problems([8])
     go.set()
     last.result(30)
     assert learn(served, Block(ROWS[:1], [8]))[0].accepted == Accepted(1, 0)
-    assert "which is the limit" in served.target_problems([7])[0]
+    assert "which is the limit" in served.admission.target_problems([7])[0]
     with pytest.raises(ValueError, match="3 classes, which is the limit"):
         served.submit(Block(ROWS[:1], [7]))  # checked before the other came
 
@@ -225,8 +233,8 @@ def test_what_is_shown_has_another_version_when_it_changes(serve, monkeypatch):
 class Cut:
     """A file whose disk takes a few bytes at a time, and is full after some."""
 
-    def __init__(self, file, most):
-        self.file, self.left = file, most
+    def __init__(self, file, most, cuts=True):
+        self.file, self.left, self.cuts = file, most, cuts
 
     def write(self, content):
         if self.left == 0:
@@ -235,18 +243,31 @@ class Cut:
         self.left -= n
         return n
 
+    def truncate(self, end):
+        if not self.cuts:
+            raise OSError(5, "Input/output error")
+        self.file.truncate(end)
+
     def __getattr__(self, name):
         return getattr(self.file, name)
 
 
-def test_a_record_is_written_as_a_whole_or_not_at_all(tmp_path):
-    path, records_ = tmp_path / "file", [to_bytes({"n": n}, {}) for n in range(3)]
-    with path.open("wb", buffering=0) as file:
-        write_record(Cut(file, 10**6), records_[0])
-        with pytest.raises(OSError, match="No space"):
-            write_record(Cut(file, 20), records_[1])
-        write_record(file, records_[2])
-    assert [header["n"] for header, _ in records(path, may_be_cut=False)] == [0, 2]
+@pytest.mark.parametrize("cuts", [True, False])
+def test_a_record_is_written_as_a_whole_or_not_at_all(tmp_path, cuts):
+    """Also if what was written of it cannot be cut off at once."""
+    written = [to_bytes({"n": n}, {}) for n in range(3)]
+    file = RecordFile(tmp_path / "file", is_new=True)
+    own = file._file
+    file._file = Cut(own, 10**6)
+    file.append(written[0])
+    file._file = Cut(own, 20, cuts)
+    with pytest.raises(OSError, match="No space"):
+        file.append(written[1])
+    assert (os.path.getsize(file.path) > len(written[0]) + 8) == (not cuts)
+    file._file = own
+    file.append(written[2])
+    file.close()
+    assert [header["n"] for header, _ in records(file.path, may_be_cut=False)] == [0, 2]
 
 
 @pytest.mark.usefixtures("without_compiler")
@@ -394,7 +415,7 @@ def test_a_gap_in_the_log_is_an_error(tmp_path):
     log, _ = new_log(tmp_path)
     log.append(rows(10, 20)._replace(position=10))
     log.close()
-    with pytest.raises(FileError, match="goes on at row 10"):
+    with pytest.raises(FileError, match="continues at row 10"):
         new_log(tmp_path)
 
 
@@ -541,12 +562,12 @@ def test_killed_at_any_moment_no_acknowledged_row_is_lost_or_learned_twice(tmp_p
 def test_learning_pauses_while_predictions_are_asked_for(serve, monkeypatch):
     """Several times in a block, and the model is the same."""
     clock, slept = [100.0], []
-    monkeypatch.setattr(turns, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(turns, "sleep", slept.append)
+    monkeypatch.setattr(reader_priority, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(reader_priority, "sleep", slept.append)
     served = serve()
     learn(served, rows(0, 100))
     assert not slept
-    turns.was_answered()
+    reader_priority.note_prediction()
     learn(served, rows(100, 200))
     assert len(slept) >= 5
     clock[0] += 1.0

@@ -17,7 +17,7 @@ import kernelstream as ks
 from kernelstream import client as client_module
 from kernelstream.cli.app import app
 from kernelstream.client import Client, ServiceError
-from kernelstream.serve import Block, Limits, ServedModel, turns
+from kernelstream.serve import Block, Limits, ServedModel, reader_priority
 from kernelstream.serve.bodies import read_rows
 from kernelstream.serve.server import Server, read_token
 from kernelstream.serve.service import Service
@@ -640,9 +640,11 @@ def test_a_lost_answer_is_no_reason_to_learn_twice(url, service):
 
 def test_a_large_body_is_read_in_steps_between_which_predictions_go_first(service, monkeypatch):
     reader, slept = threading.current_thread(), []
-    monkeypatch.setattr(turns, "monotonic", lambda: 100.0)
-    monkeypatch.setattr(turns, "sleep", lambda _: slept.append(threading.current_thread()))
-    turns.was_answered()
+    monkeypatch.setattr(reader_priority, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(
+        reader_priority, "sleep", lambda _: slept.append(threading.current_thread())
+    )
+    reader_priority.note_prediction()
     content = json.dumps({"rows": X[:9].tolist(), "targets": Y[:9]}).encode()
     pending, _ = service.submit("classes", content, "application/json")
     assert pending.learned.result(30).accepted == (9, 0)

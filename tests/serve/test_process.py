@@ -14,14 +14,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import kernelstream as ks
 from kernelstream import client as client_module
 from kernelstream.cli import serve as serve_module
 from kernelstream.cli.app import app
 from kernelstream.client import Client
-from kernelstream.serve import Limits
+from kernelstream.serve import Block, Limits
+from kernelstream.serve.server import Server
 
-FEATURES = 3
+from .processes import FEATURES, free_port, new_file
+
 RANDOM = np.random.default_rng(0)
 
 
@@ -32,98 +33,6 @@ import schemathesis
 others = ["application/x-ndjson", "application/vnd.apache.arrow.stream"]
 schemathesis.serializer.alias(others, "text/plain")
 """
-
-
-def free_port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
-
-
-# A process that has imported and compiled everything, and becomes the service by forking: to start
-# from nothing takes seconds, of which a test of fifty kills has none.
-PARENT = """
-import os, sys
-import kernelstream.serve.server
-import kernelstream.serve.service
-from kernelstream import load
-from kernelstream import client as client_module
-from kernelstream.cli import serve as serve_module
-from kernelstream.cli.app import app
-from kernelstream.serve.estimator import ServedEstimator
-
-ServedEstimator(load(sys.argv[1])).warm_up()
-for _ in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        try:
-            app(["serve", *sys.argv[1:]], standalone_mode=False)
-        except SystemExit as end:
-            os._exit(end.code or 0)
-        except BaseException:
-            os._exit(99)
-        os._exit(0)
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-
-class Process:
-    """``kernelstream serve`` on a port that stays the same when it is started again."""
-
-    def __init__(self, folder, *options):
-        self.port = free_port()
-        self.url = f"http://127.0.0.1:{self.port}"
-        arguments = [str(folder / "model.ks"), "--checkpoint", str(folder / "kept"),
-                     "--port", str(self.port), *options]  # fmt: skip
-        self._parent = subprocess.Popen(
-            [sys.executable, "-c", PARENT, *arguments], text=True, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        )  # fmt: skip
-        self.start()
-
-    def start(self):
-        self._parent.stdin.write("start\n")
-        self._parent.stdin.flush()
-        self.pid = int(self._parent.stdout.readline())
-        for _ in range(2000):
-            try:
-                return httpx.get(f"{self.url}/readyz")
-            except httpx.TransportError:
-                time.sleep(0.02)
-        raise TimeoutError
-
-    def stop(self, number=signal.SIGTERM):
-        """Send a signal; the exit code."""
-        os.kill(self.pid, number)
-        return int(self._parent.stdout.readline())
-
-    def close(self):
-        self._parent.stdin.close()
-        self._parent.stdout.close()
-        self._parent.wait(10)
-
-
-@pytest.fixture
-def start(tmp_path):
-    """Serve a small model in a process of its own."""
-    made = []
-
-    def start_process(*options):
-        new_file(tmp_path)
-        made.append(Process(tmp_path, *options))
-        return made[-1]
-
-    yield start_process
-    for served in made:
-        served.close()
-
-
-def new_file(folder):
-    X = RANDOM.normal(size=(20, FEATURES))
-    model = ks.make("linear-pa", "classifier").partial_fit(X, (X[:, 0] > 0).astype(int))
-    model.save(folder / "model.ks")
 
 
 def send(client, name, n_requests, done, go_on=lambda: True):
@@ -238,7 +147,6 @@ def test_the_command_line_says_what_is_missing(tmp_path):
     for text in ("rows", "rows=", "rows=0", "rows=x", "rows=-1", "row=1", "=1", "rows=²"):
         assert "such as rows=100000" in said("--demo", "--limit", text)
     assert "leave --checkpoint out" in said("--demo", "--checkpoint", str(tmp_path))
-    assert "--checkpoint is missing" in said("model.ks")
     assert "no such file" in said(str(tmp_path / "none.ks"), "--checkpoint", str(tmp_path))
     (tmp_path / "nonsense.ks").write_bytes(b"nonsense")
     kept = ["--checkpoint", str(tmp_path / "kept")]
@@ -261,6 +169,49 @@ def test_sigterm_ends_it_while_it_starts(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, ["serve", str(tmp_path / "model.ks"), "--checkpoint", "kept"])
     assert done.exit_code == 128 + signal.SIGTERM
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_client_that_gets_no_answer_names_the_url(monkeypatch):
+    monkeypatch.setattr(client_module, "_LONGEST_WAIT", 0.01)
+    url = f"http://127.0.0.1:{free_port()}"
+    with (
+        Client(url, "model", retries=2) as client,
+        pytest.raises(ConnectionError, match=f"^{url} cannot be reached, asked 3 times .*refused"),
+    ):
+        client.state()
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with (
+            Client(url, "model", retries=0, timeout=0.05) as client,
+            pytest.raises(ConnectionError, match=f"^{url} answered too late, asked once"),
+        ):
+            client.predict([[1.0]])
+
+
+def test_without_a_checkpoint_folder_what_is_learned_is_kept_beside_the_model(
+    tmp_path, monkeypatch
+):
+    new_file(tmp_path)
+    monkeypatch.setattr(Server, "run", lambda self: learn_one(self.service))
+
+    def learn_one(service):
+        service.models["model"].learn(Block(np.ones((1, FEATURES)), [1])).result(60)
+
+    def said(path):
+        done = CliRunner().invoke(app, ["serve", str(path)])
+        assert done.exit_code == 0, done.output
+        return done.stderr
+
+    assert f"is kept in {tmp_path / 'kept'} (--checkpoint)" in said(tmp_path / "model.ks")
+    again = said(tmp_path)  # as a folder of models: the same
+    assert f"model continues at row 1 of {tmp_path / 'kept' / 'model'}" in again
+    (tmp_path / "kept").rename(tmp_path / "before")
+    (tmp_path / "kept").touch()
+    done = CliRunner().invoke(app, ["serve", str(tmp_path / "model.ks")])
+    assert done.exit_code == 1
+    assert "such as --checkpoint kept" in done.stderr
 
 
 def test_limits_are_given_on_the_command_line(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ import kernelstream as ks
 from kernelstream.cli.app import app
 from kernelstream.client import Client
 from kernelstream.serve import Accepted, ServedModel
-from kernelstream.serve.log import as_rows
+from kernelstream.serve.blocks import as_rows
 from kernelstream.serve.problems import Problem
 from kernelstream.serve.service import Service
 from tests.serve.folders import copy_as_after_a_crash

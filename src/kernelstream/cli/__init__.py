@@ -20,8 +20,8 @@ def main() -> None:
             )
         raise
     warnings.showwarning = _show_warning
-    if sys.stderr is None or not sys.stderr.isatty():  # without a terminal: only results and errors
-        logging.getLogger("kernelstream").setLevel(logging.ERROR)
+    if sys.stderr is None or not sys.stderr.isatty():  # nobody waits for the compiler
+        logging.getLogger("kernelstream.compile").setLevel(logging.ERROR)
     app()
 
 

@@ -24,25 +24,35 @@ def register(app: typer.Typer, errors_as_messages: object) -> None:
             typer.Argument(help="A model, a fleet, or a folder of files *.ks."),
         ] = None,
         checkpoint: Annotated[
-            Path | None, typer.Option(help="Folder for checkpoints and logs, made if needed.")
+            Path | None,
+            typer.Option(
+                help="Folder for checkpoints and logs, created if missing; by default the folder "
+                "kept beside the model."
+            ),
         ] = None,
         host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
         port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8765,
         token_file: Annotated[
             Path | None,
-            typer.Option(help="File of the token that callers must send; needed beyond localhost."),
+            typer.Option(
+                help="File with the token that callers must send; required unless --host is this "
+                "machine."
+            ),
         ] = None,
         checkpoint_rows: Annotated[
             int, typer.Option(min=1, help="Number of rows between two checkpoints.")
         ] = 10_000,
         sync: Annotated[
-            str, typer.Option(help="batch or request: what is written to the disk together.")
+            str,
+            typer.Option(
+                help="batch or request: whether requests that come together share a write to disk."
+            ),
         ] = "batch",
         limit: Annotated[
             list[str] | None,
             typer.Option(
-                help="How much the service takes on, such as rows=100000; may be given several "
-                "times. Names and defaults: kernelstream.serve.Limits."
+                help="A limit of the service, such as rows=100000; may be given several times. "
+                "Names and defaults: kernelstream.serve.Limits."
             ),
         ] = None,
         demo: Annotated[
@@ -51,7 +61,7 @@ def register(app: typer.Typer, errors_as_messages: object) -> None:
     ) -> None:
         """Serve models over HTTP: predict, learn, and watch them at /.
 
-        Rows that were accepted are on the disk; after a crash the same command goes on with them.
+        Accepted rows are on the disk; after a crash the same command continues with them.
         """
         with errors_as_messages(), _stopping_while_it_starts():  # type: ignore[operator]
             _check(models, checkpoint, demo)
@@ -73,10 +83,8 @@ def feed_service(
     source: str, target: str | None, to: str, token_file: Path | None, form: str | None,
     key: str | None = None,
 ) -> str:  # fmt: skip
-    """Send the rows of a source to a service; a summary."""
+    """Send the rows of a source to a service; return a summary."""
     _require_extra()
-    import httpx
-
     from kernelstream.cli.feed import feed
     from kernelstream.client import ServiceError
     from kernelstream.serve.server import read_token
@@ -86,10 +94,10 @@ def feed_service(
         return feed(source, target, to, token, form, key)
     except ServiceError as error:
         raise ValueError(f"{to}: {error}") from None
-    except httpx.TransportError as error:
+    except ConnectionError as error:
         raise ValueError(
-            f"{to} cannot be reached ({error}): is the service running there? Of the last 100,000 "
-            "rows that it has learned none is learned again when the same command is given later."
+            f"{error} Give the same command again later: of the last 100,000 rows that the service "
+            "has learned, none is learned twice."
         ) from None
 
 
@@ -105,18 +113,32 @@ def _require_extra() -> None:
 
 
 def _check(models: Path | None, checkpoint: Path | None, demo: bool) -> None:
+    """Check the arguments that depend on each other, before anything is loaded."""
     if demo == (models is not None):
         raise ValueError("give a model's file or a folder of models, or --demo.")
     if demo and checkpoint is not None:
         raise ValueError("--demo keeps nothing that it learns: leave --checkpoint out.")
-    if models is not None and checkpoint is None:
-        raise ValueError("--checkpoint is missing: give a folder in which what is learned is kept.")
     if models is not None and not models.exists():
         raise ValueError(f"{models}: there is no such file or folder.")
 
 
+def _folder_for(models: Path, checkpoint: Path | None) -> Path:
+    """Return the folder for checkpoints and logs: by default ``kept`` beside the models."""
+    if checkpoint is not None:
+        return checkpoint
+    folder = (models if models.is_dir() else models.absolute().parent) / "kept"
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"the folder {folder} for checkpoints and logs cannot be created ({error}): give "
+            "another one, such as --checkpoint kept."
+        ) from None
+    return folder
+
+
 def _limits(given: list[str]) -> Any:
-    """The limits of a service, of which some are given as name=number."""
+    """Return the limits of a service; some are given as name=number."""
     from kernelstream.serve.limits import Limits
 
     found = {}
@@ -124,8 +146,8 @@ def _limits(given: list[str]) -> Any:
         name, _, value = text.partition("=")
         if name not in Limits._fields or not (value.isascii() and value.isdigit() and int(value)):
             raise ValueError(
-                f"--limit {text}: give a name and a number from 1 on, such as rows=100000; names "
-                f"are {', '.join(Limits._fields)}."
+                f"--limit {text}: give a name and a number from 1 on, such as rows=100000; "
+                f"the names are {', '.join(Limits._fields)}."
             )
         found[name] = int(value)
     return Limits(**found)
@@ -133,9 +155,9 @@ def _limits(given: list[str]) -> Any:
 
 @contextmanager
 def _stopping_while_it_starts() -> Iterator[None]:
-    """Let SIGTERM end a service that still loads and compiles; later the server sees to it.
+    """Let SIGTERM end a service that still loads and compiles; later the server handles it.
 
-    The first process of a container would not be ended by it otherwise.
+    Otherwise SIGTERM would not end the first process of a container.
     """
 
     def stop(number: int, frame: Any) -> None:
@@ -154,12 +176,30 @@ def _serve(
     from kernelstream.serve.server import Server
     from kernelstream.serve.service import Service
 
-    logging.captureWarnings(True)
-    service = Service.from_files(models, checkpoint, **options)
+    folder = _folder_for(models, checkpoint)
+    _log_to_stderr()
+    if checkpoint is None:
+        print(f"What is learned is kept in {folder} (--checkpoint).", file=sys.stderr)
+    service = Service.from_files(models, folder, **options)
+    for model in service.models.values():
+        if model.position:
+            print(
+                f"{model.name} continues at row {model.position:,} of {folder / model.name}, and "
+                "not with its file. Move that folder away to begin again from the file.",
+                file=sys.stderr,
+            )  # fmt: skip
     try:
         Server(service, host, port, announce=True).run()
     finally:
         service.close()
+
+
+def _log_to_stderr() -> None:
+    """Write warnings and errors to standard error, with the time, with or without a terminal."""
+    logging.captureWarnings(True)
+    logging.basicConfig(
+        level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
 
 
 def _serve_demo(host: str, port: int, options: dict[str, Any]) -> None:

@@ -32,7 +32,7 @@ __all__ = [
     "mark_as_compiled", "may_start_processes", "n_cores", "pieces_of",
 ]  # fmt: skip
 
-_logger = logging.getLogger("kernelstream")
+_logger = logging.getLogger("kernelstream.compile")
 
 _N_ROWS, _N_FEATURES = 130, 4  # enough for tiles, single rows, a metric and a full histogram
 _BLOCKS = slice(110), slice(110, 120), slice(120, _N_ROWS)  # copies to undo begin with the third

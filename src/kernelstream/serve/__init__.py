@@ -3,8 +3,9 @@
 The engine (`ServedModel`) needs no web server; `kernelstream serve` starts one around it.
 """
 
+from kernelstream.serve.blocks import Block
 from kernelstream.serve.limits import Limits
-from kernelstream.serve.log import Block
-from kernelstream.serve.model import Accepted, Answer, Closed, QueueFull, ServedModel
+from kernelstream.serve.model import ServedModel
+from kernelstream.serve.queue import Accepted, Answer, Closed, QueueFull
 
 __all__ = ["Accepted", "Answer", "Block", "Closed", "Limits", "QueueFull", "ServedModel"]

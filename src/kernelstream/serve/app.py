@@ -1,7 +1,6 @@
-"""The service over HTTP: endpoints, and the door before them."""
+"""The service over HTTP: its endpoints."""
 
 import asyncio
-import hmac
 import logging
 import time
 from collections.abc import AsyncIterator, Callable
@@ -15,37 +14,18 @@ from litestar.response import Stream
 
 from kernelstream.files.bytes import FileError
 from kernelstream.serve.bodies import FORMATS
-from kernelstream.serve.model import Closed
+from kernelstream.serve.door import PAGE, Door
 from kernelstream.serve.openapi import document
 from kernelstream.serve.problems import Problem
+from kernelstream.serve.queue import Closed
+from kernelstream.serve.reader_priority import pause_seconds
 from kernelstream.serve.service import Service, unavailable
-from kernelstream.serve.turns import moment, was_answered
 
 __all__ = ["create_app"]
 
 _SECONDS = 0.5  # between two looks for something new to show
 _HEARTBEAT = 15.0
 _LARGE = 64 * 1024  # bytes of a body: larger ones are handled on another thread
-_LOCAL = {"localhost", "127.0.0.1", "::1"}
-_PAGE = {
-    "/": ("index.html", "text/html"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/page.css": ("page.css", "text/css"),
-    "/icon.svg": ("icon.svg", "image/svg+xml"),
-}
-_OPEN = {*_PAGE, "/healthz", "/readyz", "/openapi.json"}
-_HEADERS = [
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"cache-control", b"no-store"),
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-        b"img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    ),
-]
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger("kernelstream.serve")
 
@@ -71,7 +51,7 @@ def create_app(service: Service) -> Any:
             Exception: _unexpected,
         },
     )  # fmt: skip
-    return _Door(app, service)
+    return Door(app, service)
 
 
 # --- answers -------------------------------------------------------------------------------------
@@ -165,29 +145,31 @@ def _parameters(
 
 
 async def _done(
-    body: bytes, work: Callable[..., Any], *arguments: Any, is_slow: bool = False
-) -> Any:  # fmt: skip
-    """Do some work, on another thread if there is much, so that others need not wait for it."""
+    service: Service, body: bytes, work: Callable[..., Any], *arguments: Any, is_slow: bool = False
+) -> Any:
+    """Do some work, on another thread if it takes long, so that other requests do not wait."""
     if is_slow or len(body) > _LARGE:
-        return await asyncio.to_thread(work, *arguments)
+        async with service.in_flight.turn(body):
+            return await asyncio.to_thread(work, *arguments)
     return work(*arguments)
 
 
 async def _submitted(
     service: Service, request: Request[Any, Any, Any], skip: bool = False
 ) -> tuple[Any, list[dict[str, Any]]]:  # fmt: skip
-    """Queue the rows of a request, in steps between which other requests are answered."""
+    """Queue the rows of a request in steps, between which other requests are answered."""
     kind, body = _content_type(request), await request.body()
     given = _name(request), body, kind, skip
     if len(body) > _LARGE:
-        return await asyncio.to_thread(service.submit, *given)
+        async with service.in_flight.turn(body):
+            return await asyncio.to_thread(service.submit, *given)
     steps = service.submission(*given)
     while True:
         try:
             next(steps)
         except StopIteration as end:
             return end.value
-        await asyncio.sleep(moment())
+        await asyncio.sleep(pause_seconds())
 
 
 async def _result(future: Any) -> Any:
@@ -211,7 +193,7 @@ def _learning(service: Service) -> list[Any]:
         name, waits = _name(request), asked["wait"] or b"id" in body
         return _json(
             await _done(
-                body, service.predict, name, body, kind, asked["wait"], asked["scores"],
+                service, body, service.predict, name, body, kind, asked["wait"], asked["scores"],
                 is_slow=waits or service.model(name).served.reads_disk,
             )
         )  # fmt: skip
@@ -239,7 +221,7 @@ def _learning(service: Service) -> list[Any]:
         _parameters(request)
         kind, body = _content_type(request), await request.body()
         pending, known, unknown = await _done(
-            body, service.submit_labels, _name(request), body, kind
+            service, body, service.submit_labels, _name(request), body, kind
         )
         n_accepted, n_repeated = (0, 0) if pending is None else await _result(pending.logged)
         return _json(
@@ -257,7 +239,7 @@ def _about(service: Service) -> list[Any]:
     async def models(request: Request[Any, Any, Any]) -> Response[bytes]:
         _parameters(request)
         names = ("name", "class", "task", "n_seen", "n_keys", "error", "recent_error",
-                 "rows_per_second", "failure")  # fmt: skip
+                 "rows_per_second", "failure", "disk_problem")  # fmt: skip
         states = [model.state() for model in service.models.values()]
         return _json({"models": [{name: state.get(name) for name in names} for state in states]})
 
@@ -299,13 +281,19 @@ def _about(service: Service) -> list[Any]:
 
     @get("/readyz")
     async def readyz() -> Response[bytes]:
-        failed = {m.name: m.failure for m in service.models.values() if m.failure is not None}
-        if failed or service.is_stopping:
-            raise Problem(
-                503, "not-ready", "The service is not ready",
-                "The service is stopping." if service.is_stopping else
-                f"Learning has stopped: restart the service. ({', '.join(failed)})",
-            )  # fmt: skip
+        if service.is_stopping:
+            raise _not_ready("The service is stopping.")
+        models = list(service.models.values())
+        stopped = [model.name for model in models if model.failure is not None]
+        if stopped:
+            raise _not_ready(f"Learning has stopped: restart the service. ({', '.join(stopped)})")
+        unwritten = [model.name for model in models if model.not_ready is not None]
+        if unwritten:
+            raise _not_ready(
+                "The disk cannot be written, so that rows are refused or checkpoints are missing: "
+                "free some space. The log of the service has the error, and writes are tried again "
+                f"by themselves. ({', '.join(unwritten)})"
+            )
         return _json({"status": "ready", "models": len(service.models)})
 
     @get("/openapi.json")
@@ -313,6 +301,10 @@ def _about(service: Service) -> list[Any]:
         return _json(document(service.limits))
 
     return [models, model, keys, events, metrics, healthz, readyz, openapi]
+
+
+def _not_ready(detail: str) -> Problem:
+    return Problem(503, "not-ready", "The service is not ready", detail, {"Retry-After": "5"})
 
 
 async def _states(service: Service, model: Any) -> AsyncIterator[bytes]:
@@ -346,91 +338,4 @@ def _page_handlers() -> list[Any]:
 
         return page
 
-    return [handler(path, name, kind) for path, (name, kind) in _PAGE.items()]
-
-
-# --- the door ------------------------------------------------------------------------------------
-
-
-class _Door:
-    """Before every request: is the caller allowed in? After it: how long did it take?"""
-
-    def __init__(self, app: Any, service: Service):
-        self._app, self._service = app, service
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        begin, status = time.perf_counter(), 500
-
-        async def send_with_headers(message: Any) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                message["headers"] = [*message["headers"], *_HEADERS]
-            await send(message)
-
-        try:
-            refusal = self._refusal(scope)
-            if refusal is None:
-                await self._app(scope, receive, send_with_headers)
-            else:
-                await _send_problem(refusal, send_with_headers)
-        finally:
-            seconds, endpoint = time.perf_counter() - begin, _endpoint(scope["path"])
-            self._service.latencies.add(endpoint, status, seconds)
-            if endpoint == "predict" and status == 200:
-                was_answered()
-
-    def _refusal(self, scope: Any) -> Problem | None:
-        headers = dict(scope["headers"])
-        token = self._service.token
-        if token is None:  # for this machine only: not for a page whose name leads here, too
-            host = headers.get(b"host", b"").decode("latin-1").strip()
-            if _hostname(host) not in _LOCAL:
-                return Problem(
-                    403, "host", "This host name is not served",
-                    "Without a token the service answers to localhost only: start it with "
-                    "--token-file.",
-                )  # fmt: skip
-        elif scope["path"] not in _OPEN:
-            scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
-            is_known = hmac.compare_digest(given, token.encode())
-            if scheme.lower() != b"bearer" or not is_known:
-                return Problem(
-                    401, "token", "The token is missing or wrong",
-                    "Send the header 'Authorization: Bearer TOKEN' with the service's token.",
-                    {"WWW-Authenticate": "Bearer"},
-                )  # fmt: skip
-        return None
-
-
-def _hostname(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0].lower()
-
-
-def _endpoint(path: str) -> str:
-    """The endpoint of a path, of which there are few."""
-    parts = path.strip("/").split("/")
-    if parts[:2] == ["v1", "models"]:
-        last = parts[3] if len(parts) == 4 else ""
-        if last in ("predict", "learn", "step", "labels", "events", "keys"):
-            return last
-        return "model" if len(parts) == 3 else "models" if len(parts) == 2 else "other"
-    if path in _PAGE:
-        return "page"
-    return parts[0] if path in _OPEN or path == "/metrics" else "other"
-
-
-async def _send_problem(problem: Problem, send: Any) -> None:
-    content = _encode(problem.content)
-    headers = {
-        "content-type": "application/problem+json", "content-length": str(len(content)),
-        **problem.headers,
-    }  # fmt: skip
-    encoded = [(k.lower().encode(), v.encode()) for k, v in headers.items()]
-    await send({"type": "http.response.start", "status": problem.status, "headers": encoded})
-    await send({"type": "http.response.body", "body": content})
+    return [handler(path, name, kind) for path, (name, kind) in PAGE.items()]

@@ -20,9 +20,10 @@ from kernelstream.committee.warming import another_python, may_start_processes
 from kernelstream.compiled import kept
 from kernelstream.estimators import KernelClassifier
 from kernelstream.presets import make
+from kernelstream.serve.blocks import Block
 from kernelstream.serve.estimator import ServedEstimator
-from kernelstream.serve.log import Block
-from kernelstream.serve.model import Closed, QueueFull, ServedModel
+from kernelstream.serve.model import ServedModel
+from kernelstream.serve.queue import Closed, QueueFull
 from kernelstream.serve.service import Service
 
 __all__ = ["Demo", "drifting_rows"]

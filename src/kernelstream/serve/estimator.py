@@ -14,7 +14,7 @@ import numpy as np
 from kernelstream.estimators import StreamEstimator
 from kernelstream.evaluate import prequential
 from kernelstream.learner.rows import NOT_FINITE, BadRow
-from kernelstream.serve.log import Block, as_rows
+from kernelstream.serve.blocks import Block, as_rows
 
 __all__ = [
     "MOST_CLASSES", "Outcome", "ServedEstimator", "nothing_learned", "number_problems",

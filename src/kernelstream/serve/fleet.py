@@ -9,6 +9,7 @@ from kernelstream.files.bytes import FileError
 from kernelstream.fleet import KeyedFleet, ModelStore
 from kernelstream.fleet.keys import to_text
 from kernelstream.learner.rows import BadRow
+from kernelstream.serve.blocks import Block
 from kernelstream.serve.estimator import (
     MOST_CLASSES,
     Outcome,
@@ -17,7 +18,6 @@ from kernelstream.serve.estimator import (
     number_problems,
     problems_by_row,
 )
-from kernelstream.serve.log import Block
 from kernelstream.threads import between_steps
 
 __all__ = ["ServedFleet"]

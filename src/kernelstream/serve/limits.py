@@ -1,4 +1,4 @@
-"""How much a service takes on."""
+"""The limits of a service."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ __all__ = ["Limits"]
 
 
 class Limits(NamedTuple):
-    """How much a service takes on; what is beyond is refused with the limit's name.
+    """The limits of a service. What exceeds one is refused with the limit's name.
 
     Attributes
     ----------
@@ -26,11 +26,19 @@ class Limits(NamedTuple):
     queued_rows : int
         Of a model, before callers are told to wait.
     recent_ids : int
-        Of rows, of which a second one is not learned.
+        Ids of learned rows that are remembered, so that none is learned twice.
     waiting_rows : int
-        Of predicted rows that wait for a label.
+        Predicted rows that wait for a delayed label.
     viewers : int
-        Of the live page.
+        Open live pages.
+    connections : int
+        Open connections. Beyond that, those are closed that wait longest for a request.
+    bytes_in_flight : int
+        Of the bodies of all requests that have not been answered.
+    idle_seconds : int
+        For which a connection may wait for a request, or for the next part of a body.
+    body_seconds : int
+        In which a body must arrive, and in which a part of the answer must be read.
 
     Examples
     --------
@@ -51,3 +59,7 @@ class Limits(NamedTuple):
     recent_ids: int = 100_000
     waiting_rows: int = 100_000
     viewers: int = 64
+    connections: int = 500
+    bytes_in_flight: int = 64 * 2**20
+    idle_seconds: int = 10
+    body_seconds: int = 120

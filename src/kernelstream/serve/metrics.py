@@ -24,16 +24,26 @@ _OF_MODELS = [
     ("n_queued", "queued_rows", "gauge", "Rows that wait to be learned."),
     ("n_without_target", "rows_without_target", "gauge", "Rows that wait for their target."),
     ("rows_per_second", "rows_per_second", "gauge", "Rows learned per second, lately."),
+    ("ready", "ready", "gauge", "1 if the model learns and its disk can be written, else 0."),
+    ("checkpoint_position", "checkpoint_rows", "gauge", "Rows in the last checkpoint."),
 ]
 _BY_LABEL = [
     ("skipped", "reason", "rows_skipped_total", "counter", "Rows left out, by reason."),
     ("baselines", "baseline", "baseline_error", "gauge", "Mean error of a baseline."),
+    ("failed_writes", "kind", "failed_writes_total", "counter", "Writes that failed, by kind."),
     ("weights", "member", "member_weight", "gauge", "How much a member of a committee counts."),
 ]
 
 
+_HELD = {
+    "connections": "Open connections.",
+    "bytes_in_flight": "Bytes of the bodies of requests that have not been answered.",
+    "viewers": "Open live pages.",
+}
+
+
 class Latencies:
-    """How long requests took, by endpoint, and how they ended. One thread at a time may add."""
+    """Durations and statuses of requests, by endpoint. One thread at a time may add."""
 
     def __init__(self) -> None:
         self._buckets: dict[str, list[int]] = {}
@@ -49,7 +59,7 @@ class Latencies:
         self._statuses[endpoint, status] += 1
 
     def lines(self) -> Iterable[str]:
-        """The lines of the text format."""
+        """Return the lines of the text format."""
         name = "kernelstream_requests_total"
         yield from _header(name, "counter", "Requests, by endpoint and status.")
         for (endpoint, status), n in sorted(self._statuses.items()):
@@ -65,14 +75,18 @@ class Latencies:
             yield _line(f"{name}_count", {"endpoint": endpoint}, total)
 
 
-def exposition(states: list[dict[str, Any]], latencies: Latencies) -> str:
-    """All metrics, as Prometheus reads them.
+def exposition(
+    states: list[dict[str, Any]], latencies: Latencies, held: dict[str, int]
+) -> str:  # fmt: skip
+    """Return all metrics in Prometheus' text format.
 
     Parameters
     ----------
     states : list of dict
         The state of every model.
     latencies : Latencies
+    held : dict
+        What the service holds for callers: a number for each name in `_HELD`.
     """
     lines: list[str] = []
     for key, name, kind, text in _OF_MODELS:
@@ -89,6 +103,9 @@ def exposition(states: list[dict[str, Any]], latencies: Latencies) -> str:
             for which, value in (state.get(key) or {}).items():
                 labels = {"model": state["name"], label: which}
                 lines.append(_line(f"kernelstream_{name}", labels, value))
+    for name, text in _HELD.items():
+        lines += [*_header(f"kernelstream_{name}", "gauge", text)]
+        lines.append(_line(f"kernelstream_{name}", {}, held[name]))
     return "\n".join([*lines, *latencies.lines(), ""])
 
 
@@ -98,7 +115,7 @@ def _header(name: str, kind: str, text: str) -> list[str]:
 
 def _line(name: str, labels: dict[str, str], value: float) -> str:
     shown = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-    return f"{name}{{{shown}}} {float(value):.17g}"
+    return f"{name}{{{shown}}} {float(value):.17g}" if shown else f"{name} {float(value):.17g}"
 
 
 def _escaped(text: str) -> str:

@@ -16,6 +16,7 @@ _LEARN: dict[str, list[Any]] = {**_ROWS, "targets": ["yes", "no"], "ids": ["orde
 _SUMMARY: dict[str, Any] = {
     "name": "model", "class": "KernelClassifier", "task": "classification", "n_seen": 1000,
     "error": 0.08, "recent_error": 0.05, "rows_per_second": 120.0, "failure": None,
+    "disk_problem": None,
 }  # fmt: skip
 _STATE_EXAMPLE: dict[str, Any] = {
     **_SUMMARY, "n_features": 3, "n_classes": 2, "classes": ["no", "yes"], "columns": None,
@@ -74,6 +75,9 @@ _STATE = {
     "events": _field("array", "The rows of the latest changes."),
     "rows_per_second": _field("number", "Rows learned per second, over the last ten seconds."),
     "failure": _field("string", "Why learning has stopped; null while it works."),
+    "disk_problem": _field("string", "What cannot be written to the disk; null while it works."),
+    "failed_writes": _field("object", "How many writes failed, by kind."),
+    "ready": _field("boolean", "Whether the model learns and its disk can be written."),
     "step_size": _field("number", "The current step size."),
     "margin": _field("number", "The current margin."),
     "offset": _field("number", "The threshold of a detector."),

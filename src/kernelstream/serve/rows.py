@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.serve.blocks import as_rows
 from kernelstream.serve.limits import Limits
-from kernelstream.serve.log import as_rows
 from kernelstream.serve.problems import Problem
 from kernelstream.tables import Block, TableEncoder, shortened
 

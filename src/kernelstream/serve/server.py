@@ -1,5 +1,6 @@
 """The service as a process: uvicorn around the application, with a graceful stop."""
 
+import asyncio
 import signal
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import uvicorn
 
 from kernelstream.serve.app import create_app
+from kernelstream.serve.connections import protocol_of
 from kernelstream.serve.service import Service
 
 __all__ = ["LOCAL_HOSTS", "Server", "check_host", "read_token"]
@@ -17,7 +19,7 @@ _LEAST_CHARACTERS = 16
 
 
 class Server(uvicorn.Server):
-    """A server that tells open pages when it stops, so that it need not wait for them.
+    """A server that tells open pages when it stops, so that it does not wait for them.
 
     Parameters
     ----------
@@ -25,14 +27,14 @@ class Server(uvicorn.Server):
     host : str
     port : int
     announce : bool, default=False
-        Whether it says where it listens, as soon as it does.
+        Whether to print the address when it starts to listen.
     """
 
     def __init__(self, service: Service, host: str, port: int, announce: bool = False):
         check_host(host, service.token)
         self.service = service
         self._announce = announce
-        # Learning and answering share Python's lock: a short turn keeps answers quick.
+        # Learning and answering share Python's lock: short intervals keep answers quick.
         sys.setswitchinterval(0.001)
         super().__init__(
             uvicorn.Config(
@@ -43,17 +45,26 @@ class Server(uvicorn.Server):
                 access_log=False,
                 timeout_graceful_shutdown=10,
                 server_header=False,
-                limit_concurrency=1000,
+                http=protocol_of(service.connections),
+                ws="none",
+                proxy_headers=False,
+                backlog=256,
             )
         )
 
     async def startup(self, sockets: Any = None) -> None:
         """Begin to listen."""
         await super().startup(sockets)
+        self._closing = asyncio.create_task(self.service.connections.close_idle())
         if self._announce and self.started:
             host, names = self.config.host, ", ".join(self.service.models)
             shown = f"[{host}]" if ":" in host else host
             print(f"http://{shown}:{self.config.port}/ serves {names}", file=sys.stderr, flush=True)
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Finish the requests that have begun, and stop."""
+        self._closing.cancel()
+        await super().shutdown(sockets)
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """Ctrl-C, or a signal to stop."""
@@ -63,7 +74,7 @@ class Server(uvicorn.Server):
 
 
 def check_host(host: str, token: str | None) -> None:
-    """Without a token a service listens on this machine only."""
+    """Raise if a service without a token can be reached from other machines."""
     if host not in LOCAL_HOSTS and token is None:
         raise ValueError(
             f"host={host!r} can be reached from other machines: give a token (--token-file), or "
@@ -72,7 +83,7 @@ def check_host(host: str, token: str | None) -> None:
 
 
 def read_token(path: Path) -> str:
-    """The token that a file holds, of at least 16 characters."""
+    """Return the token in a file; it must have at least 16 characters."""
     token = path.read_text(encoding="utf-8").strip()
     if len(token) < _LEAST_CHARACTERS or not token.isascii() or not token.isprintable():
         raise ValueError(

@@ -12,14 +12,16 @@ from kernelstream.files.bytes import FileError
 from kernelstream.files.loading import load_with_header
 from kernelstream.fleet.keys import from_text
 from kernelstream.learner.rows import BadRow
+from kernelstream.serve.blocks import Block
 from kernelstream.serve.bodies import read_labels, read_rows
+from kernelstream.serve.connections import Connections, InFlight
 from kernelstream.serve.limits import Limits
-from kernelstream.serve.log import Block
 from kernelstream.serve.metrics import Latencies, exposition
-from kernelstream.serve.model import Closed, QueueFull, ServedModel
+from kernelstream.serve.model import ServedModel
 from kernelstream.serve.problems import Problem, bad_rows, reasons
+from kernelstream.serve.queue import Closed, QueueFull
+from kernelstream.serve.reader_priority import pause
 from kernelstream.serve.rows import RowReader
-from kernelstream.serve.turns import pause
 
 __all__ = ["Service", "unavailable"]
 
@@ -45,6 +47,7 @@ class Service:
         self.models = {model.name: model for model in models}
         self.token = token
         self.latencies = Latencies()
+        self.connections, self.in_flight = Connections(self.limits), InFlight(self.limits)
         self.is_stopping = False
         self.n_viewers = 0
         self._readers = {name: RowReader.of_model(m) for name, m in self.models.items()}
@@ -138,7 +141,9 @@ class Service:
             )  # fmt: skip
         waits = block.ids is not None or wait
         # A key without a model has no prediction. It may wait: its target is its model's first.
-        of_keys = model.key_problems(block) if waits else model.unknown_keys(block)
+        of_keys = (
+            model.admission.key_problems(block) if waits else model.admission.unknown_keys(block)
+        )
         problems = of_keys | model.served.row_problems(block) | problems
         if problems:
             raise bad_rows(problems)
@@ -185,7 +190,7 @@ class Service:
         block, problems = self._block(model, found)
         block = block._replace(targets=self._targets(model, block.targets))
         yield
-        problems = model.problems(block) | problems
+        problems = model.admission.problems(block) | problems
         skipped = self._without_bad(model, problems, skip)
         block = block.take([i for i in range(len(block.X)) if i not in problems])
         if not len(block.X):
@@ -252,7 +257,7 @@ class Service:
                 "rows ago.",
                 ids=unknown[:100],
             )  # fmt: skip
-        problems = {} if targets is None else model.target_problems(targets)
+        problems = {} if targets is None else model.admission.target_problems(targets)
         self._without_bad(model, {i: problems[i] for i in waiting if i in problems}, hint="")
         pending = None
         if block is not None:
@@ -263,7 +268,11 @@ class Service:
 
     def metrics(self) -> str:
         """All metrics in Prometheus' text format."""
-        return exposition([model.state() for model in self.models.values()], self.latencies)
+        held = {
+            "connections": self.connections.n_open, "bytes_in_flight": self.in_flight.n_bytes,
+            "viewers": self.n_viewers,
+        }  # fmt: skip
+        return exposition([model.state() for model in self.models.values()], self.latencies, held)
 
     # --- how -------------------------------------------------------------------------------------
 

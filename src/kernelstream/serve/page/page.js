@@ -147,9 +147,13 @@ function show(state) {
   const parts = [state.class, state.n_features == null ? null : `${count(state.n_features)} features`,
     state.n_classes == null ? null : `${count(state.n_classes)} classes`];
   byId("about").textContent = parts.filter(Boolean).join(" · ");
-  byId("failure").hidden = state.failure == null;
-  byId("failure").textContent = state.failure == null ? ""
-    : `Learning has stopped: ${state.failure}. Restart the service: it goes on with all rows that were accepted.`;
+  const failure = state.failure != null
+    ? `Learning has stopped: ${state.failure}. Restart the service: it continues with all rows that were accepted.`
+    : state.disk_problem != null
+      ? `Rows or checkpoints are not saved: ${state.disk_problem}. Free some space: writes are tried again by themselves.`
+      : "";
+  byId("failure").hidden = failure === "";
+  byId("failure").textContent = failure;
   const own = [
     ["Step size", state.step_size, figure], ["Support vectors", state.n_support, count],
     ["Members", state.weights && Object.keys(state.weights).length, count], ["Keys", state.n_keys, count],

@@ -1,25 +1,28 @@
-"""Rows that were predicted and wait for their targets, on the disk, so that they outlive a process.
+"""Rows that wait for delayed labels, on the disk, so that they outlive the process.
 
-A file of records beside the log: rows that have come, and ids of rows that have gone. A row is on
-the disk before its prediction is answered. Should a crash come between the log, which has a row
-with its target, and the record that it has gone from here, then the log tells so at the start.
+A file of records beside the log has the rows that came and the ids of rows that left. A row is on
+the disk before its prediction is sent. If a crash comes after the log has a row with its target,
+and before this file has the row's id, the log tells so at the next start.
 """
 
 import threading
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 from kernelstream.files.bytes import check_version, to_bytes
-from kernelstream.serve.log import Block, records, sync_folder, write_record
+from kernelstream.serve.blocks import Block
+from kernelstream.serve.log import RecordFile, records, sync_folder
 from kernelstream.waiting import WaitingRoom
 
 __all__ = ["DurableRoom"]
 
 _NAME = "waiting.ksl"
 _VERSION = 1  # of the records
-_RECORD = 10_000  # rows that are written together: bounds the memory that this takes
+_ROWS_OF_A_RECORD = 10_000  # bounds the memory that writing takes
+
+
+def _ignore(_: OSError) -> None:
+    """Do nothing about a failed write that loses nothing."""
 
 
 class DurableRoom:
@@ -28,15 +31,17 @@ class DurableRoom:
     Parameters
     ----------
     folder : Path
-        Whoever makes a room must hold the folder (`files.locks`).
+        The caller must hold its lock (`files.locks`).
     max_rows : int
-        How many rows may wait; beyond that those that have waited longest are given up.
+        How many rows may wait; beyond that the oldest rows are dropped.
+    note_failure : callable, default=None
+        Called with the error of a write that failed and loses nothing.
 
     Examples
     --------
     >>> import pathlib, tempfile
     >>> import numpy as np
-    >>> from kernelstream.serve.log import Block
+    >>> from kernelstream.serve.blocks import Block
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> room = DurableRoom(folder, 10)
     >>> room.admit(Block(np.array([[1.0], [2.0]]), ids=["a", "b"]))
@@ -48,8 +53,11 @@ class DurableRoom:
     >>> room.close()
     """
 
-    def __init__(self, folder: Path, max_rows: int):
+    def __init__(
+        self, folder: Path, max_rows: int, note_failure: Callable[[OSError], None] = _ignore
+    ):  # fmt: skip
         self._path = folder / _NAME
+        self._note_failure = note_failure
         self._lock = threading.Lock()
         self._room = WaitingRoom(max_rows)
         self._n_written = 0  # rows in the file
@@ -61,8 +69,14 @@ class DurableRoom:
                     self._room.discharge(header["gone"])
                 else:
                     self._take_in(Block.from_record(header, arrays))
-        self._file: Any = None
-        self._rewrite()
+        self._file: RecordFile | None = None
+        try:
+            self._rewrite()
+        except OSError as error:  # a full disk: the file that is there goes on
+            if not self._path.exists():
+                raise
+            self._file = RecordFile(self._path)
+            self._note_failure(error)
 
     def __len__(self) -> int:
         return len(self._room)
@@ -72,7 +86,7 @@ class DurableRoom:
 
     @property
     def ids(self) -> list[str]:
-        """The ids of the rows that wait."""
+        """Return the ids of the rows that wait, oldest first."""
         return self._room.ids
 
     def admit(self, block: Block) -> None:
@@ -84,18 +98,24 @@ class DurableRoom:
             Without targets; all rows have ids.
         """
         with self._lock:
-            write_record(self._file, block.to_bytes())
+            self._append(block.to_bytes())
             self._take_in(block)
             if self._n_written > 2 * self._room.max_rows:
-                with suppress(OSError):  # a full disk: the file goes on as it is
+                try:
                     self._rewrite()
+                except OSError as error:  # a full disk: the file goes on as it is
+                    self._note_failure(error)
+
+    def _append(self, content: bytes) -> None:
+        assert self._file is not None, "the file is closed"
+        self._file.append(content)
 
     def _take_in(self, block: Block) -> None:
         self._room.admit(block.ids or [], block.X, block.keys)
         self._n_written += len(block.X)
 
     def found(self, ids: list[str]) -> tuple[list[int], Block | None]:
-        """Which of these ids are those of rows that wait, and these rows, which go on waiting."""
+        """Return which of these ids belong to rows that wait, and these rows, which stay."""
         with self._lock:
             places = [i for i, row_id in enumerate(ids) if row_id in self._room]
             return places, self._block_of([ids[i] for i in places]) if places else None
@@ -106,28 +126,38 @@ class DurableRoom:
         return Block(self._room.rows_of(ids), None, list(ids), 0, keys if has_keys else None)
 
     def discharge(self, ids: Iterable[str | None]) -> None:
-        """Let rows go, as far as they wait."""
+        """Remove rows, as far as they wait."""
         with self._lock:
             gone = [row_id for row_id in ids if row_id is not None and row_id in self._room]
             if gone:
                 self._room.discharge(gone)
-                with suppress(OSError):  # a full disk: the log knows these ids
-                    write_record(self._file, to_bytes({"gone": gone}, {}))
+                try:
+                    self._append(to_bytes({"gone": gone}, {}))
+                except OSError as error:  # a full disk: the log knows these ids
+                    self._note_failure(error)
 
     def _rewrite(self) -> None:
-        """Begin the file again, with the rows that still wait."""
-        new, ids = self._path.with_suffix(".new"), self._room.ids
-        with new.open("wb", buffering=0) as file:
-            write_record(file, to_bytes({"version": _VERSION}, {}))
-            for start in range(0, len(ids), _RECORD):
-                write_record(file, self._block_of(ids[start : start + _RECORD]).to_bytes())
+        """Begin the file again with the rows that still wait; after an error it is as before."""
+        temporary, ids = self._path.with_suffix(".new"), self._room.ids
+        try:
+            new = RecordFile(temporary, is_new=True)
+            try:
+                new.append(to_bytes({"version": _VERSION}, {}))
+                for start in range(0, len(ids), _ROWS_OF_A_RECORD):
+                    block = self._block_of(ids[start : start + _ROWS_OF_A_RECORD])
+                    new.append(block.to_bytes())
+            finally:
+                new.close()
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
         self.close()
         try:
-            new.replace(self._path)
+            temporary.replace(self._path)
             sync_folder(self._path.parent)
             self._n_written = len(ids)
         finally:
-            self._file = self._path.open("ab", buffering=0)
+            self._file = RecordFile(self._path)
 
     def close(self) -> None:
         """Close the file."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import kernelstream as ks
 from kernelstream.serve import Accepted, Block, Closed, Limits, ServedModel
-from kernelstream.serve.waiting import DurableRoom
+from kernelstream.serve.delayed_labels import DurableRoom
 from kernelstream.waiting import WaitingRoom
 from tests.serve.folders import copy_as_after_a_crash
 
