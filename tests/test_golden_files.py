@@ -186,10 +186,10 @@ def test_an_array_that_is_missing_or_unknown_is_named(name, tmp_path):
 
 @pytest.mark.parametrize(("place", "change"), [("log", "log"), ("waiting", "file")])
 def test_a_log_of_another_version_is_refused(place, change, tmp_path, monkeypatch):
-    from kernelstream.serve import log, waiting
+    from kernelstream.serve import delayed_labels, log
 
     shutil.copytree(golden.FOLDER / "service", tmp_path / "m")
-    monkeypatch.setattr({"log": log, "waiting": waiting}[place], "_VERSION", 7)
+    monkeypatch.setattr({"log": log, "waiting": delayed_labels}[place], "_VERSION", 7)
     with pytest.raises(FileError, match=f"{change} .* has version 1 .* version 7"):
         ServedModel("m", ks.make("linear-pa", "regressor"), tmp_path / "m")
 

@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
+from kernelstream.delayed_labels import PendingRows
 from kernelstream.serve import Accepted, Block, Closed, Limits, ServedModel
-from kernelstream.serve.delayed_labels import DurableRoom
-from kernelstream.waiting import WaitingRoom
+from kernelstream.serve.delayed_labels import DurablePendingRows
 from tests.serve.folders import copy_as_after_a_crash
 
 from .streams import (
@@ -108,19 +108,19 @@ def test_a_full_disk_is_told_before_an_answer(tmp_path, monkeypatch):
 )
 def test_the_room_on_the_disk_is_the_room_in_memory(tmp_path_factory, moves, most):
     folder = tmp_path_factory.mktemp("room")
-    room, expected = DurableRoom(folder, most), WaitingRoom(most)
+    room, expected = DurablePendingRows(folder, most), PendingRows(most)
     for comes, numbers in moves:
         ids = [str(n) for n in sorted(numbers)]
         if comes:
             block = Block(X[sorted(numbers)], ids=ids, keys=[(n, "a") for n in sorted(numbers)])
-            room.admit(block)
-            expected.admit(ids, block.X, block.keys)
+            room.add(block)
+            expected.add(ids, block.X, block.keys)
         else:
-            room.discharge([*ids, None])
-            expected.discharge(ids)
+            room.remove([*ids, None])
+            expected.remove(ids)
     room.close()
     for _ in range(2):
-        again = DurableRoom(folder, most)
+        again = DurablePendingRows(folder, most)
         assert again.ids == expected.ids
         if len(again):
             _, block = again.found(again.ids)
@@ -131,10 +131,10 @@ def test_the_room_on_the_disk_is_the_room_in_memory(tmp_path_factory, moves, mos
 
 
 def test_the_file_does_not_grow_for_ever(tmp_path):
-    room = DurableRoom(tmp_path, 10)
+    room = DurablePendingRows(tmp_path, 10)
     sizes = []
     for start in range(0, 200, 5):
-        room.admit(asked(start, start + 5))
+        room.add(asked(start, start + 5))
         sizes.append((tmp_path / "waiting.ksl").stat().st_size)
     assert max(sizes) < 2 * max(sizes[:8])
     room.close()

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
+from kernelstream.delayed_labels import PendingRows
 from kernelstream.drift import LossWatch
 from kernelstream.estimators.intake import Encoded, Intake, Learned, Rows
 from kernelstream.estimators.labels import Labels
@@ -19,7 +20,6 @@ from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
 from kernelstream.tables.columns import Columns
 from kernelstream.threads import between_steps
-from kernelstream.waiting import WaitingRoom
 
 __all__ = ["Block", "Learned", "Rows", "StreamEstimator"]
 
@@ -44,8 +44,8 @@ class StreamEstimator(Intake, BaseEstimator):
         "n_seen_": lambda model, learned: learned.machine.n_seen,
         "n_skipped_": lambda model, learned: sum(model.__dict__.get("_skipped", {}).values()),
         "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
-        "n_waiting_": lambda model, learned: len(model.waiting_room()),
-        "n_expired_": lambda model, learned: model.waiting_room().n_expired,
+        "n_waiting_": lambda model, learned: len(model.pending_rows()),
+        "n_expired_": lambda model, learned: model.pending_rows().n_expired,
         "unlisted_": lambda model, learned: _of_table(learned).n_unlisted(),
         "columns_": lambda model, learned: _of_table(learned).kinds(),
     }
@@ -134,7 +134,7 @@ class StreamEstimator(Intake, BaseEstimator):
                 try:
                     rows = self._checked(X, y, classes, sample_weight)
                     if self._learned is None:
-                        self.waiting_room()  # checks `waiting_rows`
+                        self.pending_rows()  # checks `waiting_rows`
                         machine = self.new_machine(rows, whole_data=False).as_draft()
                     else:
                         self._look_before(self._learned, rows)
@@ -232,7 +232,7 @@ class StreamEstimator(Intake, BaseEstimator):
                 X, y, sample_weight = sifted.sound()
             try:
                 rows = self._checked(X, y, None, sample_weight, whole_data=True)
-                self.waiting_room()  # checks `waiting_rows`
+                self.pending_rows()  # checks `waiting_rows`
                 machine = self.new_machine(rows, whole_data=True)
                 n_passes = self._learn_epochs(machine, rows)
                 break
@@ -276,7 +276,7 @@ class StreamEstimator(Intake, BaseEstimator):
         n_features : int
         """
         with self._turn:
-            n_waiting = len(self.waiting_room())
+            n_waiting = len(self.pending_rows())
             if n_waiting:
                 raise ValueError(
                     f"{n_waiting:,} rows wait for their targets, and have fewer features: learn "
@@ -291,11 +291,11 @@ class StreamEstimator(Intake, BaseEstimator):
 
     # --- targets that come late ------------------------------------------------------------------
 
-    def waiting_room(self) -> WaitingRoom:
+    def pending_rows(self) -> PendingRows:
         """The rows that wait for their targets."""
         room = self.__dict__.get("_waiting")
         n_rows = integer_at_least("waiting_rows", self.waiting_rows, 1)
-        return WaitingRoom(n_rows) if room is None else room
+        return PendingRows(n_rows) if room is None else room
 
     def _read_waiting(self, X: Any, ids: Any) -> tuple[np.ndarray, Learned]:
         """`_read`, after which the rows wait for their targets.
@@ -308,8 +308,8 @@ class StreamEstimator(Intake, BaseEstimator):
             rows = self._taken(X, "no_validation", None, False)
             with learned.machine.gate:
                 scores = learned.machine.scores(rows.X, self.readout())
-            room = self.waiting_room()
-            room.admit(ids, rows.X)
+            room = self.pending_rows()
+            room.add(ids, rows.X)
             self._waiting = room
             self._knowledge = learned._replace(columns=rows.columns, means=rows.means)
             return scores, learned
@@ -340,11 +340,11 @@ class StreamEstimator(Intake, BaseEstimator):
         """
         with self._turn:
             self._known()
-            room = self.waiting_room()
+            room = self.pending_rows()
             rows = room.rows_of(ids)
             rows = rows.view(Encoded) if isinstance(rows, np.ndarray) else rows
             self.learn_block(rows, y, None, sample_weight, keep_scores=False)
-            room.discharge(ids)
+            room.remove(ids)
         return self
 
     # --- reading ---------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
+from kernelstream.delayed_labels import PendingRows
 from kernelstream.drift import LossWatch
 from kernelstream.estimators.base import Learned, StreamEstimator
 from kernelstream.estimators.choices import parts_of
@@ -22,7 +23,6 @@ from kernelstream.learner.plan import versions_of
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.stores import STAGED_ROWS, as_device
 from kernelstream.tables.columns import Columns
-from kernelstream.waiting import WaitingRoom
 
 __all__ = [
     "RECORDS",
@@ -68,7 +68,7 @@ class Saveable(Written, StreamEstimator):
         """
         learned = self._known()
         machine, labels = learned.machine, learned.labels
-        waiting, waiting_arrays = self.waiting_room().to_parts()
+        waiting, waiting_arrays = self.pending_rows().to_parts()
         with machine.gate:
             arrays = {**machine.to_arrays(), **waiting_arrays}
             header = {
@@ -119,7 +119,7 @@ class Saveable(Written, StreamEstimator):
         if names:
             self.feature_names_in_ = np.array(names, dtype=object)
 
-    def take_in(self, room: WaitingRoom) -> None:
+    def take_in(self, room: PendingRows) -> None:
         """Let the rows of a file wait for their targets."""
         self._waiting = room
 
@@ -184,9 +184,9 @@ def rebuild(
     counts = counts_from_json(header.get("class_counts"), 0 if labels is None else len(labels))
     columns, means = _intake_from(header, machine)
     model.take_over(Learned(machine, labels, counts, columns, means), header)
-    model.waiting_room()  # checks `waiting_rows`
+    model.pending_rows()  # checks `waiting_rows`
     if header.get("waiting") is not None:
-        model.take_in(WaitingRoom.from_parts(header["waiting"], waiting, machine.n_features))
+        model.take_in(PendingRows.from_parts(header["waiting"], waiting, machine.n_features))
     return model
 
 

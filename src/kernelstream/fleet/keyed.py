@@ -411,7 +411,7 @@ class KeyedFleet(SavedByKey):
         if not (finite.all() or self.prototype.skips_bad_rows()):
             raise BadRow(int(np.flatnonzero(~finite)[0]), NOT_FINITE)
         sound = [row for row, key in enumerate(names) if key is not None and finite[row]]
-        self.waiting.admit([ids[row] for row in sound], X[sound], [names[row] for row in sound])
+        self.waiting.add([ids[row] for row in sound], X[sound], [names[row] for row in sound])
         self.n_features = n_features
 
     def learn_labels(self, ids: Any, y: Any, *, sample_weight: Any = None) -> np.ndarray:
@@ -443,7 +443,7 @@ class KeyedFleet(SavedByKey):
             ids = list(ids)
             X, keys = self.waiting.rows_of(ids), self.waiting.keys_of(ids)
             scores = self.learn(keys, X, y, sample_weight=sample_weight)
-            self.waiting.discharge(ids)
+            self.waiting.remove(ids)
         return scores
 
     @property

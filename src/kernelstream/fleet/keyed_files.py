@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from kernelstream.delayed_labels import PendingRows
 from kernelstream.estimators.files import RECORDS, most_bytes
 from kernelstream.files.bytes import FileError, check_version, strange_headers, to_bytes
 from kernelstream.files.bytes import from_bytes as read_bytes
@@ -15,7 +16,6 @@ from kernelstream.fleet.fleet import Fleet
 from kernelstream.fleet.keys import keys_from_array, keys_to_array, with_tuples
 from kernelstream.fleet.partition import PartitionedByKey
 from kernelstream.parts import integer_at_least
-from kernelstream.waiting import WaitingRoom
 
 __all__ = ["SavedByKey"]
 
@@ -139,7 +139,7 @@ class SavedByKey(Written, PartitionedByKey):
         if waiting["keys"] is not None:
             waiting = {**waiting, "keys": list(map(with_tuples, waiting["keys"]))}
         fills = self.prototype.missing != "error"
-        self.waiting = WaitingRoom.from_parts(waiting, arrays, self.n_features or 0, fills)
+        self.waiting = PendingRows.from_parts(waiting, arrays, self.n_features or 0, fills)
 
     def _fleet_from_file(
         self, header: dict[str, Any], arrays: dict[str, np.ndarray], max_bytes: int | None

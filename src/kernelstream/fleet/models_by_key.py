@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import clone
 
 from kernelstream import presets
+from kernelstream.delayed_labels import PendingRows
 from kernelstream.estimators import StreamEstimator
 from kernelstream.estimators.labels import Labels
 from kernelstream.fleet.estimators import EstimatorFleet
@@ -17,7 +18,6 @@ from kernelstream.fleet.keys import as_keys
 from kernelstream.fleet.model_params import complete_params, why_no_records
 from kernelstream.fleet.store import ModelStore
 from kernelstream.parts import integer_at_least, one_of
-from kernelstream.waiting import WaitingRoom
 
 __all__ = ["FIRST_PLACES", "ModelsByKey", "kind_of"]
 
@@ -67,7 +67,7 @@ class ModelsByKey:
         self._index = KeyIndex()  # of the keys in memory
         self._taken: set[Any] = set()  # keys in memory whose models the store has not closed yet
         self._mark: dict[str, Any] | None = None  # where the store stood, of a fleet from a file
-        self.waiting = WaitingRoom(max_waiting)
+        self.waiting = PendingRows(max_waiting)
         self._locks()
         self.store: ModelStore | None = None
         if store is not None:

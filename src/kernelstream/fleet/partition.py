@@ -41,7 +41,7 @@ class PartitionedByKey(ModelsByKey):
             for id in self.waiting.ids:
                 key = self.waiting.keys_of([id])
                 part = parts[part_of(key[0], n)]
-                part.waiting.admit([id], self.waiting.rows_of([id]), key)
+                part.waiting.add([id], self.waiting.rows_of([id]), key)
         return parts
 
     def join(self, *others: Self) -> Self:
@@ -65,9 +65,7 @@ class PartitionedByKey(ModelsByKey):
                 for keys, contents in other.chunks():
                     self.adopt(keys, contents)
                 for id in other.waiting.ids:
-                    self.waiting.admit(
-                        [id], other.waiting.rows_of([id]), other.waiting.keys_of([id])
-                    )
+                    self.waiting.add([id], other.waiting.rows_of([id]), other.waiting.keys_of([id]))
                 self.n_rows_ += other.n_rows_
                 for reason, count in other.skipped_.items():
                     self.skipped_[reason] = self.skipped_.get(reason, 0) + count

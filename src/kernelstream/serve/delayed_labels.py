@@ -9,12 +9,12 @@ import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from kernelstream.delayed_labels import PendingRows
 from kernelstream.files.bytes import check_version, to_bytes
 from kernelstream.serve.blocks import Block
 from kernelstream.serve.log import RecordFile, records, sync_folder
-from kernelstream.waiting import WaitingRoom
 
-__all__ = ["DurableRoom"]
+__all__ = ["DurablePendingRows"]
 
 _NAME = "waiting.ksl"
 _VERSION = 1  # of the records
@@ -25,8 +25,8 @@ def _ignore(_: OSError) -> None:
     """Do nothing about a failed write that loses nothing."""
 
 
-class DurableRoom:
-    """A `WaitingRoom` in a folder. Any thread may call any method.
+class DurablePendingRows:
+    """`PendingRows` in a folder. Any thread may call any method.
 
     Parameters
     ----------
@@ -43,14 +43,14 @@ class DurableRoom:
     >>> import numpy as np
     >>> from kernelstream.serve.blocks import Block
     >>> folder = pathlib.Path(tempfile.mkdtemp())
-    >>> room = DurableRoom(folder, 10)
-    >>> room.admit(Block(np.array([[1.0], [2.0]]), ids=["a", "b"]))
-    >>> room.close()
-    >>> room = DurableRoom(folder, 10)  # in another process
-    >>> places, block = room.found(["c", "b"])
-    >>> places, block.X
+    >>> rows = DurablePendingRows(folder, 10)
+    >>> rows.add(Block(np.array([[1.0], [2.0]]), ids=["a", "b"]))
+    >>> rows.close()
+    >>> rows = DurablePendingRows(folder, 10)  # in another process
+    >>> waiting, block = rows.found(["c", "b"])
+    >>> waiting, block.X
     ([1], array([[2.]]))
-    >>> room.close()
+    >>> rows.close()
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class DurableRoom:
         self._path = folder / _NAME
         self._note_failure = note_failure
         self._lock = threading.Lock()
-        self._room = WaitingRoom(max_rows)
+        self._rows = PendingRows(max_rows)
         self._n_written = 0  # rows in the file
         if self._path.exists():
             for header, arrays in records(self._path, may_be_cut=True):
                 if "version" in header:
                     check_version(f"the file {self._path}", header["version"], _VERSION)
                 elif "gone" in header:
-                    self._room.discharge(header["gone"])
+                    self._rows.remove(header["gone"])
                 else:
                     self._take_in(Block.from_record(header, arrays))
         self._file: RecordFile | None = None
@@ -79,17 +79,17 @@ class DurableRoom:
             self._note_failure(error)
 
     def __len__(self) -> int:
-        return len(self._room)
+        return len(self._rows)
 
     def __contains__(self, row_id: str) -> bool:
-        return row_id in self._room
+        return row_id in self._rows
 
     @property
     def ids(self) -> list[str]:
         """Return the ids of the rows that wait, oldest first."""
-        return self._room.ids
+        return self._rows.ids
 
-    def admit(self, block: Block) -> None:
+    def add(self, block: Block) -> None:
         """Keep rows under their ids; they are on the disk when this returns.
 
         Parameters
@@ -100,7 +100,7 @@ class DurableRoom:
         with self._lock:
             self._append(block.to_bytes())
             self._take_in(block)
-            if self._n_written > 2 * self._room.max_rows:
+            if self._n_written > 2 * self._rows.max_rows:
                 try:
                     self._rewrite()
                 except OSError as error:  # a full disk: the file goes on as it is
@@ -111,26 +111,26 @@ class DurableRoom:
         self._file.append(content)
 
     def _take_in(self, block: Block) -> None:
-        self._room.admit(block.ids or [], block.X, block.keys)
+        self._rows.add(block.ids or [], block.X, block.keys)
         self._n_written += len(block.X)
 
     def found(self, ids: list[str]) -> tuple[list[int], Block | None]:
         """Return which of these ids belong to rows that wait, and these rows, which stay."""
         with self._lock:
-            places = [i for i, row_id in enumerate(ids) if row_id in self._room]
-            return places, self._block_of([ids[i] for i in places]) if places else None
+            waiting = [i for i, row_id in enumerate(ids) if row_id in self._rows]
+            return waiting, self._block_of([ids[i] for i in waiting]) if waiting else None
 
     def _block_of(self, ids: list[str]) -> Block:
-        keys = self._room.keys_of(ids)
+        keys = self._rows.keys_of(ids)
         has_keys = any(key is not None for key in keys)
-        return Block(self._room.rows_of(ids), None, list(ids), 0, keys if has_keys else None)
+        return Block(self._rows.rows_of(ids), None, list(ids), 0, keys if has_keys else None)
 
-    def discharge(self, ids: Iterable[str | None]) -> None:
+    def remove(self, ids: Iterable[str | None]) -> None:
         """Remove rows, as far as they wait."""
         with self._lock:
-            gone = [row_id for row_id in ids if row_id is not None and row_id in self._room]
+            gone = [row_id for row_id in ids if row_id is not None and row_id in self._rows]
             if gone:
-                self._room.discharge(gone)
+                self._rows.remove(gone)
                 try:
                     self._append(to_bytes({"gone": gone}, {}))
                 except OSError as error:  # a full disk: the log knows these ids
@@ -138,7 +138,7 @@ class DurableRoom:
 
     def _rewrite(self) -> None:
         """Begin the file again with the rows that still wait; after an error it is as before."""
-        temporary, ids = self._path.with_suffix(".new"), self._room.ids
+        temporary, ids = self._path.with_suffix(".new"), self._rows.ids
         try:
             new = RecordFile(temporary, is_new=True)
             try:

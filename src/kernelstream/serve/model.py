@@ -18,7 +18,7 @@ from kernelstream.files.loading import load_with_header
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.serve.admission import Admission
 from kernelstream.serve.blocks import Block, joined
-from kernelstream.serve.delayed_labels import DurableRoom
+from kernelstream.serve.delayed_labels import DurablePendingRows
 from kernelstream.serve.disk import DiskState
 from kernelstream.serve.estimator import Outcome, ServedEstimator
 from kernelstream.serve.fleet import ServedFleet
@@ -108,12 +108,12 @@ class ServedModel:
         self._replay()
         self.served.warm_up()
         self._queue = RowQueue(max(self.limits.queued_rows, self.limits.rows), _BLOCK)
-        self._room = DurableRoom(
+        self._pending_rows = DurablePendingRows(
             Path(folder),
             self.limits.waiting_rows,
             lambda error: self.disk.note_failure("delayed rows", error),
         )
-        self._room.discharge([i for i in self._room.ids if i in self._recent_ids])
+        self._pending_rows.remove([i for i in self._pending_rows.ids if i in self._recent_ids])
         encoder = encoder_of(self.extra)
         self._columns = self.served.columns if encoder is None else encoder.names
         self.admission = Admission(name, self.served, self.limits)
@@ -127,7 +127,7 @@ class ServedModel:
         """Return a version that changes whenever the displayed state changes."""
         pace = round(self.statistics.rows_per_second, 1)
         shown = self.failure, self.disk.problem, pace
-        return self._n_changes, self.n_queued, len(self._room), *shown
+        return self._n_changes, self.n_queued, len(self._pending_rows), *shown
 
     @property
     def n_queued(self) -> int:
@@ -154,7 +154,7 @@ class ServedModel:
         They are on the disk when this returns.
         """
         try:
-            self._room.admit(block)
+            self._pending_rows.add(block)
         except OSError as error:
             self.disk.note_failure("delayed rows", error)
             self._queue.wake()  # the writer tries again
@@ -171,7 +171,7 @@ class ServedModel:
             "encoded": "encoder" in self.extra or self.served.takes_tables,
             "position": self.position,
             "checkpoint_position": self._checkpoint_position, "n_queued": self.n_queued,
-            "n_without_target": len(self._room), "failure": self.failure,
+            "n_without_target": len(self._pending_rows), "failure": self.failure,
             "disk_problem": self.disk.problem, "failed_writes": dict(self.disk.failed_writes),
             "ready": self.not_ready is None, **summary,
         }  # fmt: skip
@@ -219,7 +219,7 @@ class ServedModel:
 
         Give the rows with their targets to `submit`; then they no longer wait.
         """
-        wait, block = self._room.found(ids)
+        wait, block = self._pending_rows.found(ids)
         rest = set(range(len(ids))) - set(wait)
         return wait, block, [i for i in sorted(rest) if ids[i] in self._recent_ids]
 
@@ -237,7 +237,7 @@ class ServedModel:
         if self.failure is None and self.position > self._checkpoint_position:
             self._save()
         self._log.close()
-        self._room.close()
+        self._pending_rows.close()
         self.served.close()
         self._checkpoints.close()
 
@@ -281,7 +281,7 @@ class ServedModel:
             pause()
             self._recent_ids.add(block.ids or [])
         # also rows that waited though they had been learned
-        self._room.discharge([i for pending in batch for i in pending.block.ids or []])
+        self._pending_rows.remove([i for pending in batch for i in pending.block.ids or []])
         accepted = []
         for pending, rows in zip(batch, kept_rows, strict=True):
             accepted.append(Accepted(len(rows), len(pending.block.X) - len(rows)))

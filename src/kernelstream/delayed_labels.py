@@ -1,4 +1,4 @@
-"""Rows that were predicted and wait for their targets, which come later."""
+"""Rows that were predicted and wait for delayed labels."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -10,70 +10,70 @@ from scipy import sparse
 
 from kernelstream.parts import integer_at_least
 
-__all__ = ["WaitingRoom"]
+__all__ = ["PendingRows"]
 
 
-class WaitingRoom:
-    """Rows that wait for their targets, each under an id of the caller's choice.
+class PendingRows:
+    """Predicted rows that wait for their targets, each under an id that the caller chose.
 
-    A prediction is needed now, the true target is known days later. `admit` keeps the rows that
-    were predicted; when targets come, `rows_of` gives these rows back and `discharge` lets them go.
-    The two are apart so that a block whose learning fails still waits.
+    A prediction is needed now, and the true target is known days later. `add` keeps predicted rows.
+    When targets come, `rows_of` returns the rows, and `remove` forgets them once they are learned.
+    These are two calls so that a block whose learning fails still waits.
 
     Parameters
     ----------
     max_rows : int, default=10_000
-        How many rows may wait. Beyond that the rows that have waited longest are given up, and
-        counted in `n_expired`.
+        How many rows may wait. Beyond that the oldest rows are dropped, and counted in
+        `n_expired`.
 
     Examples
     --------
     >>> import numpy as np
-    >>> room = WaitingRoom(max_rows=2)
-    >>> room.admit(["a", "b", "c"], np.arange(6.0).reshape(3, 2))
-    >>> len(room), room.n_expired, "a" in room
+    >>> pending = PendingRows(max_rows=2)
+    >>> pending.add(["a", "b", "c"], np.arange(6.0).reshape(3, 2))
+    >>> len(pending), pending.n_expired, "a" in pending
     (2, 1, False)
-    >>> room.rows_of(["c", "b"])
+    >>> pending.rows_of(["c", "b"])
     array([[4., 5.],
            [2., 3.]])
-    >>> room.discharge(["c", "b"])
-    >>> len(room)
+    >>> pending.remove(["c", "b"])
+    >>> len(pending)
     0
     """
 
     def __init__(self, max_rows: int = 10_000) -> None:
         self.max_rows = integer_at_least("max_rows", max_rows, 1)
         self.n_expired = 0
-        # One array has all rows: a small one for each would leave holes in memory that nothing else
-        # fits into. Places in it are given in any order, and ids kept in that of their arrival. (A
-        # dict would look for its oldest entry among all those that have gone before.)
+        # One array holds all rows: an array per row would fragment the memory. Slots are taken in
+        # any order, and ids are kept in the order of arrival. (A plain dict would search for its
+        # oldest entry among the removed ones.)
         self._rows = np.empty((0, 0))
         self._free: list[int] = []
-        self._places: OrderedDict[Any, int] = OrderedDict()
+        self._slots: OrderedDict[Any, int] = OrderedDict()
         self._keys: dict[Any, Any] = {}
         self._sparse_width: int | None = None
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._slots)
 
     def __contains__(self, id: Any) -> bool:
-        return as_id(id) in self._places
+        return as_id(id) in self._slots
 
     @property
     def ids(self) -> list[Any]:
-        """The ids of the rows that wait, in the order of their arrival."""
-        return list(self._places)
+        """Return the ids of the rows that wait, in the order of arrival."""
+        return list(self._slots)
 
-    def admit(self, ids: Iterable[Any], X: Any, keys: Iterable[Any] | None = None) -> None:
-        """Keep rows under their ids; a row replaces an earlier one of the same id.
+    def add(self, ids: Iterable[Any], X: Any, keys: Iterable[Any] | None = None) -> None:
+        """Keep rows under their ids; a row replaces an earlier row with the same id.
 
         Parameters
         ----------
         ids : sequence of str or int
-            One for each row, all different.
+            One per row, all different.
         X : ndarray or CSR matrix of shape (n_rows, n_features)
         keys : sequence, default=None
-            For each row, which of several models it belongs to.
+            The key of the model of each row, for a fleet.
         """
         ids = _different(ids)
         if len(ids) != X.shape[0]:
@@ -81,20 +81,20 @@ class WaitingRoom:
         rows = _single_rows(X)
         self._begin_array(rows)
         self._sparse_width = X.shape[1] if sparse.issparse(X) else None
-        self.discharge(ids)  # so that they are the latest ones
+        self.remove(ids)  # then they are the latest ones
         n_beyond = max(len(self) + len(ids) - self.max_rows, 0)
         self.n_expired += n_beyond
-        n_before = min(n_beyond, len(self))  # others are among the new rows
-        self.discharge(list(islice(self._places, n_before)))
+        n_before = min(n_beyond, len(self))  # the others are among the new rows
+        self.remove(list(islice(self._slots, n_before)))
         new = slice(n_beyond - n_before, None)
-        places = self._take_places(len(ids[new]))
-        self._rows[places] = rows[new]
-        self._places.update(zip(ids[new], places, strict=True))
+        slots = self._take_slots(len(ids[new]))
+        self._rows[slots] = rows[new]
+        self._slots.update(zip(ids[new], slots, strict=True))
         if keys is not None:
             self._keys.update(zip(ids[new], list(keys)[new], strict=True))
 
     def _begin_array(self, rows: np.ndarray) -> None:
-        """Begin the array again, unless it is one of such rows."""
+        """Create the array again unless it has the shape and dtype of these rows."""
         if self._rows.shape[1:] == rows.shape[1:] and self._rows.dtype == rows.dtype:
             return
         if len(self):
@@ -104,8 +104,8 @@ class WaitingRoom:
             )
         self._rows, self._free = np.empty((0, *rows.shape[1:]), rows.dtype), []
 
-    def _take_places(self, n: int) -> list[int]:
-        """Places of the array that are free; it is made longer where there are too few."""
+    def _take_slots(self, n: int) -> list[int]:
+        """Return n free slots; the array grows if there are too few."""
         n_old, n_needed = len(self._rows), len(self) + n
         if n_needed > n_old:
             n_new = min(max(n_needed, 2 * n_old), self.max_rows)
@@ -114,23 +114,23 @@ class WaitingRoom:
             self._rows = longer
             self._free += range(n_old, n_new)
         n_left = len(self._free) - n
-        places = self._free[n_left:]
+        slots = self._free[n_left:]
         del self._free[n_left:]
-        return places
+        return slots
 
     def rows_of(self, ids: Iterable[Any]) -> Any:
-        """The rows that wait under these ids, in that order; they go on waiting.
+        """Return the rows under these ids, in this order; they stay.
 
         Parameters
         ----------
         ids : sequence of str or int
-            All different, each of a row that waits.
+            All different; a row must wait under each.
 
         Returns
         -------
         ndarray or CSR matrix of shape (n_ids, n_features)
         """
-        rows = self._rows[[self._places[id] for id in self._present(ids)]]
+        rows = self._rows[[self._slots[id] for id in self._present(ids)]]
         if self._sparse_width is None:
             return rows
         starts = np.cumsum([0, *(len(columns) for columns, _ in rows)])
@@ -139,15 +139,15 @@ class WaitingRoom:
         return sparse.csr_array((values, columns, starts), shape=(len(rows), self._sparse_width))
 
     def keys_of(self, ids: Iterable[Any]) -> list[Any]:
-        """The keys that came with these rows; None for a row that had none."""
+        """Return the keys of these rows; None for a row without a key."""
         return [self._keys.get(id) for id in self._present(ids)]
 
-    def discharge(self, ids: Iterable[Any]) -> None:
-        """Let the rows of these ids go."""
+    def remove(self, ids: Iterable[Any]) -> None:
+        """Forget the rows under these ids."""
         ids = list(map(as_id, ids))
-        places = [self._places.pop(id) for id in ids if id in self._places]
-        self._rows[places] = 0  # which lets go what is not a number
-        self._free += places
+        slots = [self._slots.pop(id) for id in ids if id in self._slots]
+        self._rows[slots] = 0  # which drops references to objects
+        self._free += slots
         for id in ids:
             self._keys.pop(id, None)
 
@@ -156,7 +156,7 @@ class WaitingRoom:
         if not ids:
             raise ValueError("ids is empty: give the id of at least one row that waits.")
         for id in ids:
-            if id not in self._places:
+            if id not in self._slots:
                 raise ValueError(
                     f"no row waits under the id {id!r}: it was never given to predict, its target "
                     f"has already been learned, or more than {self.max_rows:,} rows came after it."
@@ -166,15 +166,15 @@ class WaitingRoom:
     # --- files ------------------------------------------------------------------------------------
 
     def to_parts(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """What a file keeps of it: plain data for the header, and arrays by name."""
+        """Return what a file keeps: plain data for the header, and arrays by name."""
         header = {
             "max_rows": self.max_rows,
             "n_expired": self.n_expired,
             "ids": self.ids,
-            "keys": [self._keys.get(id) for id in self._places] if self._keys else None,
+            "keys": [self._keys.get(id) for id in self._slots] if self._keys else None,
             "sparse_width": self._sparse_width,
         }
-        if not self._places:
+        if not self._slots:
             return header, {}
         rows = self.rows_of(self.ids)
         if self._sparse_width is None:
@@ -190,22 +190,22 @@ class WaitingRoom:
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], n_features: int,
         allow_nan: bool = False,
     ) -> Self:  # fmt: skip
-        """The room that `to_parts` described; an error where a file could not have come from it.
+        """Return the rows that `to_parts` described, or raise if a file cannot have come from it.
 
         Parameters
         ----------
         header : dict
         arrays : dict
         n_features : int
-            The width that the rows must have.
+            How many features a row must have.
         allow_nan : bool, default=False
             Whether NaN may stand for missing values, which are filled in when the rows are learned.
         """
-        room = cls(header["max_rows"])
+        pending = cls(header["max_rows"])
         ids, keys, width = header["ids"], header["keys"], header["sparse_width"]
         n_rows = len(ids)
-        if n_rows > room.max_rows or (keys is not None and len(keys) != n_rows):
-            raise ValueError(f"{n_rows} rows wait, with room for {room.max_rows}.")
+        if n_rows > pending.max_rows or (keys is not None and len(keys) != n_rows):
+            raise ValueError(f"{n_rows} rows wait, with room for {pending.max_rows}.")
         if n_rows and width is None:
             rows: Any = arrays["waiting.rows"]
             if rows.dtype.kind != "f" or rows.shape != (n_rows, n_features):
@@ -219,13 +219,13 @@ class WaitingRoom:
             sound = ~np.isinf(values) if allow_nan else np.isfinite(values)
             if not sound.all():
                 raise ValueError("a row that waits is not finite.")
-            room.admit(ids, rows, keys)
-        room.n_expired = integer_at_least("n_expired", header["n_expired"], 0)
-        return room
+            pending.add(ids, rows, keys)
+        pending.n_expired = integer_at_least("n_expired", header["n_expired"], 0)
+        return pending
 
 
 def as_id(id: Any) -> Any:
-    """An id as it is kept and saved: a string or an integer of Python."""
+    """Return an id as it is kept and saved: a str or an int."""
     plain = id.item() if isinstance(id, np.generic) else id
     if isinstance(plain, bool) or not isinstance(plain, str | int):
         raise TypeError(f"id={id!r} must be a string or an integer.")
@@ -241,7 +241,7 @@ def _different(ids: Iterable[Any]) -> list[Any]:
 
 
 def _single_rows(X: Any) -> np.ndarray:
-    """The rows of X, each by itself; a sparse one as a pair of its columns and values."""
+    """Return the rows of X one by one; a sparse row is a pair of its columns and values."""
     if not sparse.issparse(X):
         return np.asarray(X)
     X = sparse.csr_array(X)

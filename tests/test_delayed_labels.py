@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import kernelstream as ks
-from kernelstream.waiting import WaitingRoom
+from kernelstream.delayed_labels import PendingRows
 
 
 def as_dense(X):
@@ -19,14 +19,14 @@ def as_dense(X):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 def test_rows_come_back_in_the_order_of_the_ids(kind):
     X = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
-    room = WaitingRoom()
-    room.admit(["a", 7, "c"], kind(X), keys=["k", "l", "m"])
+    room = PendingRows()
+    room.add(["a", 7, "c"], kind(X), keys=["k", "l", "m"])
     X[:] = -1.0  # the room has copies
     np.testing.assert_array_equal(
         as_dense(room.rows_of(["c", 7, "a"])), [[0, 3, 0], [0, 0, 0], [1, 0, 2]]
     )
     assert room.keys_of([7, "a"]) == ["l", "k"]
-    assert len(room) == 3  # reading discharges nothing
+    assert len(room) == 3  # reading removes nothing
 
 
 def as_dictionaries(X):
@@ -49,11 +49,11 @@ KINDS = {
 )
 def test_a_room_is_a_dict_that_gives_up_its_oldest(kind, steps, max_rows):
     made, firsts = KINDS[kind]
-    room, expected, expired = WaitingRoom(max_rows), {}, 0
+    room, expected, expired = PendingRows(max_rows), {}, 0
     for n, (arrives, ids) in enumerate(steps):
         if arrives:
             values = n + np.arange(len(ids)) / 100 + 1.0
-            room.admit(ids, made(np.stack([values, -values], axis=1)), [f"k{id}" for id in ids])
+            room.add(ids, made(np.stack([values, -values], axis=1)), [f"k{id}" for id in ids])
             for id in ids:
                 expected.pop(id, None)
             expected |= dict(zip(ids, values, strict=True))
@@ -61,7 +61,7 @@ def test_a_room_is_a_dict_that_gives_up_its_oldest(kind, steps, max_rows):
                 del expected[next(iter(expected))]
                 expired += 1
         else:
-            room.discharge(ids)
+            room.remove(ids)
             for id in ids:
                 expected.pop(id, None)
         assert room.ids == list(expected)
@@ -72,24 +72,24 @@ def test_a_room_is_a_dict_that_gives_up_its_oldest(kind, steps, max_rows):
 
 
 def test_rows_of_another_kind_are_refused_unless_none_waits():
-    room = WaitingRoom(3)
-    room.admit(["a"], np.ones((1, 3)))
+    room = PendingRows(3)
+    room.add(["a"], np.ones((1, 3)))
     with pytest.raises(ValueError, match=r"shape \(2,\) and type float64 cannot wait beside"):
-        room.admit(["a", "b"], np.ones((2, 2)))
+        room.add(["a", "b"], np.ones((2, 2)))
     assert room.ids == ["a"]
-    room.discharge(["a"])
-    room.admit(["b"], np.ones((1, 2)))
+    room.remove(["a"])
+    room.add(["b"], np.ones((1, 2)))
     assert room.rows_of(["b"]).shape == (1, 2)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("keys", [None, ["k", 3]])
 def test_a_file_brings_it_back(kind, keys):
-    room = WaitingRoom(2)
-    room.admit(["z"], kind(np.ones((1, 3))))
-    room.admit(["a", np.int64(2)], kind(np.array([[0.0, 1.5, 0.0], [2.0, 0.0, 0.0]])), keys)
+    room = PendingRows(2)
+    room.add(["z"], kind(np.ones((1, 3))))
+    room.add(["a", np.int64(2)], kind(np.array([[0.0, 1.5, 0.0], [2.0, 0.0, 0.0]])), keys)
     header, arrays = room.to_parts()
-    again = WaitingRoom.from_parts(json.loads(json.dumps(header)), arrays, 3)
+    again = PendingRows.from_parts(json.loads(json.dumps(header)), arrays, 3)
     assert again.ids == ["a", 2]
     assert again.n_expired == 1
     assert again.keys_of(["a", 2]) == (keys or [None, None])
@@ -97,8 +97,8 @@ def test_a_file_brings_it_back(kind, keys):
 
 
 def test_an_empty_room_is_saved_too():
-    header, arrays = WaitingRoom(5).to_parts()
-    assert len(WaitingRoom.from_parts(header, arrays, 3)) == 0
+    header, arrays = PendingRows(5).to_parts()
+    assert len(PendingRows.from_parts(header, arrays, 3)) == 0
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ def test_an_empty_room_is_saved_too():
     ],
 )
 def test_a_changed_file_is_refused(change, message):
-    room = WaitingRoom(5)
-    room.admit(["a", "b"], np.ones((2, 3)))
+    room = PendingRows(5)
+    room.add(["a", "b"], np.ones((2, 3)))
     header, arrays = room.to_parts()
     with pytest.raises(ValueError, match=message):
-        WaitingRoom.from_parts({**header, **change}, arrays, 3)
+        PendingRows.from_parts({**header, **change}, arrays, 3)
 
 
 @pytest.mark.parametrize("wrong", [True, 0, 2.5, "many"])
@@ -129,24 +129,24 @@ def test_how_many_may_wait_is_checked_when_a_model_begins(wrong):
 
 
 def test_rows_of_a_file_are_checked():
-    room = WaitingRoom(5)
-    room.admit(["a"], np.ones((1, 3)))
+    room = PendingRows(5)
+    room.add(["a"], np.ones((1, 3)))
     header, arrays = room.to_parts()
     with pytest.raises(ValueError, match="shape"):
-        WaitingRoom.from_parts(header, arrays, 4)
+        PendingRows.from_parts(header, arrays, 4)
     arrays["waiting.rows"][0, 0] = np.nan
     with pytest.raises(ValueError, match="not finite"):
-        WaitingRoom.from_parts(header, arrays, 3)
+        PendingRows.from_parts(header, arrays, 3)
 
 
 def test_bad_ids_are_named():
-    room = WaitingRoom(3)
+    room = PendingRows(3)
     with pytest.raises(ValueError, match="'a' is given twice"):
-        room.admit(["a", "a"], np.ones((2, 1)))
+        room.add(["a", "a"], np.ones((2, 1)))
     with pytest.raises(TypeError, match=r"id=1\.5"):
-        room.admit([1.5], np.ones((1, 1)))
+        room.add([1.5], np.ones((1, 1)))
     with pytest.raises(ValueError, match="2 entries, but X has 1 rows"):
-        room.admit(["a", "b"], np.ones((1, 1)))
+        room.add(["a", "b"], np.ones((1, 1)))
     with pytest.raises(ValueError, match="no row waits under the id 'q'"):
         room.rows_of(["q"])
     with pytest.raises(ValueError, match="ids is empty"):
