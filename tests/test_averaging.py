@@ -216,6 +216,33 @@ def fitted(preset="svmd", task="regressor", **params):
     return ks.make(preset, task, **params).partial_fit(X, y)
 
 
+def test_the_budget_of_the_average_may_be_a_part():
+    X, y = rows(200)
+    models = [fitted(gamma=1.0), ks.make("svmd", "regressor", gamma=1.0).partial_fit(X, y)]
+    for part in (Merge(30), LeastLoss(30), OldestOut(30)):
+        average = ks.average(models, budget=part)
+        assert average.budget == part
+        assert average.n_support_ == 30
+        average.partial_fit(X, y)
+        assert average.n_support_ <= 30
+    with pytest.raises(TypeError, match=r"budget='30'.*Merge\(512\)"):
+        ks.average(models, budget="30")
+
+
+def test_columns_of_averaged_models_must_have_one_order():
+    pandas = pytest.importorskip("pandas")
+    X, y = rows(60)
+    frame = pandas.DataFrame(X[:, :2], columns=["u", "v"])
+    models = [ks.KernelRegressor(gamma=1.0).partial_fit(frame, y) for _ in range(2)]
+    average = ks.average(models)
+    assert average.feature_names_in_.tolist() == ["u", "v"]
+    turned = ks.KernelRegressor(gamma=1.0).partial_fit(frame[["v", "u"]], y)
+    with pytest.raises(ValueError, match=r"u, v and v, u"):
+        ks.average([models[0], turned])
+    unnamed = ks.KernelRegressor(gamma=1.0).partial_fit(X[:, :2], y)
+    assert ks.average([unnamed, models[0]]).feature_names_in_.tolist() == ["u", "v"]
+
+
 @pytest.mark.parametrize(
     ("models", "options", "message"),
     [

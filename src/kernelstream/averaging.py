@@ -1,11 +1,13 @@
 """One model of several that have learned parts of one stream."""
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from kernelstream.budgets import Budget, as_budget
 from kernelstream.estimators.base import Learned
 from kernelstream.estimators.choices import budget_of, parts_of
 from kernelstream.estimators.labels import Labels
@@ -15,7 +17,7 @@ from kernelstream.parts import integer_at_least
 __all__ = ["average"]
 
 
-def average(models: Sequence[Any], weights: Any = None, budget: int | None = None) -> Any:
+def average(models: Sequence[Any], weights: Any = None, budget: Any = None) -> Any:
     """One model of several of the same kind that learned parts of one stream, side by side.
 
     Of first-order models it is the mean of their functions, a sum in the kernel's space, projected
@@ -32,7 +34,7 @@ def average(models: Sequence[Any], weights: Any = None, budget: int | None = Non
     weights : array-like of shape (n_models,), default=None
         How much each model counts. None: by the number of rows that it learned. Of second-order
         models, by how many times its rows are counted; None: once.
-    budget : int, default=None
+    budget : int or budget part, default=None
         How many points the average has. None: as many as the models.
 
     Returns
@@ -59,10 +61,11 @@ def average(models: Sequence[Any], weights: Any = None, budget: int | None = Non
     models = [models[i] for i in known]
     for model in models:
         _check_alike(model, models[0])
+    names = _joint_names(models)
     first = models[0].machine_
     result = clone(models[0])
     if budget is not None:
-        result.set_params(budget=_resized(models[0], integer_at_least("budget", budget, 1)))
+        result.set_params(budget=_budget_of_average(models[0], budget))
     labels, outputs = _joint_labels(models)
     single = labels is None or labels.single_output
     parts = parts_of(result, first.kernel, single, first.is_sparse)
@@ -84,6 +87,8 @@ def average(models: Sequence[Any], weights: Any = None, budget: int | None = Non
     machine.state.expansion.n_seen[0] = sum(one.n_seen for one in machines)
     machine.loop.average(machines, weights, outputs, machine)
     result.take_over(Learned(machine, labels))
+    if names is not None:
+        result.feature_names_in_ = names
     return result
 
 
@@ -141,12 +146,31 @@ def _check_alike(model: Any, first: Any) -> None:
         )
 
 
-def _resized(model: Any, size: int) -> Any:
-    """The budget of a model with another size."""
+def _joint_names(models: list[Any]) -> np.ndarray | None:
+    """Return the columns that the models learned from; refuse another order or other columns."""
+    known = [model.feature_names_in_ for model in models if hasattr(model, "feature_names_in_")]
+    for names in known[1:]:
+        if names.tolist() != known[0].tolist():
+            raise ValueError(
+                f"the models learned from different columns: {', '.join(known[0])} and "
+                f"{', '.join(names)}. Give all of them the same columns in the same order."
+            )
+    return known[0] if known else None
+
+
+def _budget_of_average(model: Any, given: Any) -> Any:
+    """Return a budget part as it is, or the budget of a model with another size."""
+    if isinstance(given, Budget):
+        return as_budget(given)
+    if not isinstance(given, Integral):
+        raise TypeError(
+            f"budget={given!r} is neither a number of points nor a budget part: give budget=512 "
+            "or budget=Merge(512), say."
+        )
     budget = clone(budget_of(model))
     if "size" not in budget.get_params():
-        raise ValueError(f"budget={size!r}: {budget!r} has no size. Leave budget out.")
-    return budget.set_params(size=size)
+        raise ValueError(f"budget={given!r}: {budget!r} has no size. Leave budget out.")
+    return budget.set_params(size=integer_at_least("budget", given, 1))
 
 
 def _joint_labels(models: list[Any]) -> tuple[Labels | None, list[np.ndarray]]:
