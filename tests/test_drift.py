@@ -1,5 +1,7 @@
 """Events: the loss has risen. The drift score: what the step size says of it."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -136,6 +138,33 @@ def test_a_loss_that_rises_is_one_event_in_any_unit(kind, unit):
     assert not LossWatch().look(losses[::-1])[1].size  # a loss that falls is no event
 
 
+@pytest.mark.parametrize("half", [250, 600, 5000])
+@pytest.mark.parametrize("shape", ["steps", "waves"])
+def test_a_loss_that_rises_regularly_is_soon_no_event(half, shape):
+    """Forty cycles: without the memory of levels 33 to 86 events."""
+    for seed in range(2):
+        random, rows = np.random.default_rng(seed), np.arange(80 * half)
+        scale = np.where(rows // half % 2, 1.0, 0.1)
+        if shape == "waves":
+            scale = 0.1 + 0.9 * np.maximum(np.sin(np.pi * rows / half), 0)
+        losses = scale * random.exponential(size=len(rows))
+        watch, events = LossWatch().look(losses)
+        assert len(events) <= 10, seed
+        assert (events < 40 * half).sum() >= len(events) - 3
+        # a change is one all the same: the loss is higher than it regularly was
+        changed = 3.0 * losses[: 2 * half]
+        assert len(watch.look(changed)[1]) >= 1
+
+
+def test_noise_that_alternates_has_few_events():
+    random = np.random.default_rng(0)
+    n = 62 * 500
+    X = random.normal(size=(n, 4))
+    noise = np.where(np.arange(n) // 250 % 2, 0.8, 0.2)
+    y = signal(X) + noise * random.normal(size=n)
+    assert len(ks.prequential(regressor(), X, y).events) <= 6  # of 62 cycles; 31 without memory
+
+
 def test_no_single_row_is_an_event():
     losses = np.ones(2000)
     losses[1000] = 1e9
@@ -154,8 +183,12 @@ def test_losses_can_be_looked_at_in_pieces():
             events += (start + at).tolist()
         assert events == found.tolist()
         assert again == watch
-    assert LossWatch.from_json([watch.n_rows, watch.mean_loss, list(watch.wealth)]) == watch
-    for wrong in ([1, 2], [1, 2, [3.0]], [1, float("nan"), [1.0] * 3], [1, 2, "abc"]):
+    saved = json.loads(json.dumps(watch))
+    assert LossWatch.from_json(saved) == watch
+    wrong_entries = [(0, float("nan")), (1, -1.0), (2, [1.0]), (2, "abc"), (3, -1), (6, 99),
+                     (4, [1.0] * 129), (4, [float("inf")]), (7, 50)]  # fmt: skip
+    wrongs = [[1, 2], *([*saved[:i], entry, *saved[i + 1 :]] for i, entry in wrong_entries)]
+    for wrong in wrongs:
         with pytest.raises((TypeError, ValueError)):
             LossWatch.from_json(wrong)
 

@@ -38,7 +38,7 @@ __all__ = [
 
 _ALWAYS_ALLOWED = 2**30
 # The versions of the records that files may have beside a machine's state: `to_json` of each.
-RECORDS = {"labels": 1, "columns": 1, "means": 1, "waiting": 1, "watch": 1}
+RECORDS = {"labels": 1, "columns": 1, "means": 1, "waiting": 1, "watch": 2}
 
 
 def _versions(header: dict[str, Any]) -> dict[str, int]:
