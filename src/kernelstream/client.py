@@ -336,7 +336,15 @@ def _named_if_infinite(value: Any) -> Any:
 
 
 def _known_to_json(value: Any) -> Any:
-    """Convert NumPy's numbers, and the dates and missing values of pandas."""
+    """Return numbers, dates and durations of NumPy, and dates and gaps of pandas, as JSON has them.
+
+    A duration is a number of seconds, as everywhere.
+    """
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind == "m":  # whose list may hold integers of any unit
+        return float(value / type(value)(1, "s"))
+    if kind == "M":
+        return str(value)
     if callable(getattr(value, "tolist", None)):
         return value.tolist()
     if type(value).__name__ in ("NAType", "NaTType"):

@@ -80,6 +80,31 @@ def test_one_bad_cell_for_a_model_of_numbers_of_python(tmp_path, cell):
     np.testing.assert_allclose(found[rest], expected[rest])
 
 
+@pytest.mark.parametrize("cell", ["oops", "inf", "1e400"])
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "b", "city"]])
+def test_one_bad_cell_on_its_way_to_a_service(tmp_path, cell, names):
+    from kernelstream.client import Client, ServiceError
+    from kernelstream.serve import ServedModel
+    from kernelstream.serve.service import Service
+
+    from ..serve.conftest import running
+
+    model = ks.make("linear-pa", "regressor").partial_fit(FRAME[names], FRAME["y"])
+    bad = with_a_bad_cell(tmp_path / "bad.csv", cell)
+    pd.read_csv(bad, dtype=str)[[*names, "y"]].to_csv(bad, index=False)
+    with running(Service([ServedModel("m", model, tmp_path / "kept")])) as url:
+        done = call("run", bad, "--target", "y", "--to", f"{url}/v1/models/m")
+        assert "60 rows, 59 accepted, 0 known before, 1 bad" in done.stdout
+        assert "bad: line 32: " in done.stdout
+        rows = FRAME[names].astype(object).to_dict("records")
+        rows[30]["a"] = float(cell) if cell != "oops" else cell
+        with Client(url, "m") as client:
+            with pytest.raises(ServiceError) as refused:
+                client.predict(rows)
+            assert [row["row"] for row in refused.value.problem["rows"]] == [30]
+            assert len(client.predict(rows[:30] + rows[31:]).predictions) == 59
+
+
 def test_every_model_file_predicts(tmp_path):
     """Also models without names, of sparse rows, with categories, and fleets: all of Python."""
     numbers, y = FRAME[["a", "b"]], FRAME["y"]

@@ -19,6 +19,7 @@ from kernelstream.learner.rows import BadRow
 from kernelstream.stores import as_sparse_rows, rows_on
 from kernelstream.tables.columns import FILL_IN, Columns, warn_of_text
 from kernelstream.tables.frames import Table, as_record, as_table, has_columns
+from kernelstream.tables.values import as_plain_numbers
 from kernelstream.threads import sum_of_squares
 
 __all__ = ["Encoded", "Intake", "Learned", "Rows"]
@@ -242,7 +243,7 @@ class Intake(BadRowPolicy):
             return self._rows_elsewhere(X, y, **options)
         if self._are_plain(X, y, is_encoded):
             return X if isinstance(y, str) else (X, y)
-        X, y, learned = unmasked(X), unmasked(y), self._learned
+        X, y, learned = as_plain_numbers(unmasked(X)), unmasked(y), self._learned
         if self.missing != "error" and not sparse.issparse(X):
             options["ensure_all_finite"] = "allow-nan"
         options.update(dtype=[np.float64, np.float32], order="C", accept_sparse="csr")
@@ -401,7 +402,7 @@ class Intake(BadRowPolicy):
                 x = x.toarray()[0] if x.ndim == 2 and x.shape[0] == 1 else x.toarray()
             try:
                 with np.errstate(over="ignore"):
-                    x = as_argument(unmasked(x), machine.dtype)
+                    x = as_argument(as_plain_numbers(unmasked(x)), machine.dtype)
             except (TypeError, ValueError) as error:
                 raise type(error)(f"x={x!r} is not a row of numbers: {error}") from None
         if x.ndim != 1 or len(x) != learned.row_width:

@@ -18,6 +18,7 @@ __all__ = [
     "as_moment",
     "as_moments",
     "as_number",
+    "as_plain_numbers",
     "as_seconds",
     "is_missing",
     "kind_of",
@@ -95,6 +96,32 @@ def as_number(value: Any) -> float:
 def as_seconds(durations: np.ndarray) -> np.ndarray:
     """Return durations of any unit in seconds; NaN where one is missing."""
     return durations / np.timedelta64(1, "s")  # a TypeError for months, which differ in length
+
+
+def as_plain_numbers(X: Any) -> Any:
+    """Return an array without durations, which become seconds; refuse an array of dates.
+
+    NumPy would make numbers of both, in whatever unit they are stored. Everything else is returned
+    as it is.
+    """
+    if not isinstance(X, np.ndarray | list | tuple):
+        return X
+    try:
+        array = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return X
+    if array.dtype.kind == "m":
+        return as_seconds(array)
+    if array.dtype.kind == "M":
+        raise TypeError(
+            f"{array.flat[0]!r} is a date: give numbers, or a data frame or dictionaries, in which "
+            "dates become features."
+        )
+    if array.dtype.kind == "O" and any(
+        isinstance(value, np.timedelta64 | datetime.timedelta) for value in array.flat
+    ):
+        return np.array([as_number(value) for value in array.flat]).reshape(array.shape)
+    return X
 
 
 def as_moment(value: Any) -> np.datetime64:
