@@ -12,7 +12,7 @@ from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.state import arrays
-from tests.reference.learners import Reference
+from tests.reference.expansion import Reference
 
 from .contracts.combinations import Combination, problem
 from .contracts.test_tiles import FEW, combinations, many_labels

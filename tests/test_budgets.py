@@ -10,7 +10,7 @@ from kernelstream.budgets.merging import best_share
 from kernelstream.estimators.files import from_bytes
 from kernelstream.learner.loops.expansion import ExpansionLoop
 from kernelstream.step_sizes import SMD, Constant
-from tests.reference.learners import Reference
+from tests.reference.expansion import Reference
 
 RBF = ks.kernels.RBF(gamma=1 / 128)
 random = np.random.default_rng(0)

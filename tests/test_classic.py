@@ -13,7 +13,7 @@ import kernelstream as ks
 from kernelstream import budgets, kernels, losses, margins, step_sizes, updates
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine, Parts
-from tests.reference.learners import PerceptronReference
+from tests.reference.perceptron import PerceptronReference
 
 UPDATES = {
     "perceptron": (updates.Explicit(), "perceptron", lambda many: margins.Fixed(0.0)),

@@ -13,7 +13,7 @@ import kernelstream as ks
 from kernelstream import budgets, kernels, losses, margins, step_sizes, updates
 from kernelstream.learner import lasvm, machine
 from kernelstream.learner.machine import Machine, Parts
-from tests.reference.learners import ActiveReference
+from tests.reference.active import ActiveReference
 
 
 def problem(seed=0, n_rows=120, noise=0.1, many=False):

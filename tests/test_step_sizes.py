@@ -10,7 +10,7 @@ from kernelstream.learner.state import arrays
 from kernelstream.margins import Nu
 from kernelstream.step_sizes import SMD, Constant, SqrtDecay
 from kernelstream.updates import Explicit, Implicit
-from tests.reference.learners import Reference
+from tests.reference.expansion import Reference
 
 from .contracts.combinations import Combination, problem
 from .contracts.test_tiles import assert_same, everything, in_order, learned, reference_numbers

@@ -15,7 +15,7 @@ from sklearn.base import clone
 import kernelstream as ks
 from kernelstream import budgets, losses, margins, step_sizes, updates
 from kernelstream.learner.machine import Parts
-from tests.reference.learners import Reference
+from tests.reference.expansion import Reference
 
 N_FEATURES = 3
 blocks = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed))

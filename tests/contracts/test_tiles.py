@@ -16,7 +16,7 @@ from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.state import arrays
 from kernelstream.stores import as_sparse_rows
-from tests.reference.learners import Reference
+from tests.reference.expansion import Reference
 
 from .combinations import (
     BUDGETS,

@@ -16,7 +16,7 @@ from kernelstream.learner.dictionary import learn_dictionary
 from kernelstream.learner.machine import Machine, Parts
 from kernelstream.learner.predicting import variances_of
 from kernelstream.updates import Dual
-from tests.reference.learners import DictionaryReference
+from tests.reference.dictionary import DictionaryReference
 
 KERNELS = [RBF(0.5), Homogenized(RBF(0.5), 0.3), Polynomial(2, 0.5, 1.0), Linear()]
 UPDATES = [

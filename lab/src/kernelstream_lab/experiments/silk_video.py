@@ -1,24 +1,29 @@
 """SILK, figures 2 and 3: what moves in front of a camera, with one detector per pixel."""
 
-from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.metrics import auc
 
 from kernelstream.budgets import Merge
 from kernelstream.drawing import GREY, tidy
 from kernelstream.step_sizes import SMD, Constant
 from kernelstream.vision import BackgroundSubtractor
-from kernelstream_lab.experiments.curves import in_percent, numbers, plot, spaced
+from kernelstream_lab.experiments.curves import in_percent, plot
 from kernelstream_lab.experiments.outcome import Check, Outcome, Row
 from kernelstream_lab.experiments.papers import SILK
 from kernelstream_lab.experiments.registry import experiment
 from kernelstream_lab.experiments.setting import Setting
+from kernelstream_lab.experiments.videos import (
+    Video,
+    judge,
+    judge_masks,
+    lines_of,
+    load_video,
+    mask_of,
+)
 
 _BUFFER = 20
-_FEW = 0.01  # an acceptable rate of false alarms; the paper's axis ends at 0.006
 _COMPARED = ["SILK", "truncated NORMA", "SVMD"]
 _LINES = {"SILK": "silk", "truncated NORMA": "norma", "SVMD": "svmd", "SILK, merging": "middle"}
 
@@ -87,159 +92,6 @@ def _opencv() -> dict[str, list[Any]]:
 # --- videos ---------------------------------------------------------------------------------------
 
 
-class Video(NamedTuple):
-    """Frames, and the true masks of some of them."""
-
-    frames: np.ndarray
-    frame_numbers: np.ndarray
-    masks: np.ndarray
-    scored: np.ndarray
-    mask_rows: np.ndarray
-
-    def between(self, first: int, last: int) -> "Video":
-        """The frames from number `first` to number `last`, both included."""
-        begin, end = np.searchsorted(self.frame_numbers, [first, last + 1])
-        known = (self.mask_rows >= begin) & (self.mask_rows < end)
-        return Video(
-            self.frames[begin:end], self.frame_numbers[begin:end], self.masks[known],
-            self.scored[known], self.mask_rows[known] - begin,
-        )  # fmt: skip
-
-    def truth_of(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """The pixels of a frame whose truth is known, and those that are foreground."""
-        place = np.flatnonzero(self.mask_rows == row)
-        known, truth = (
-            found[place].max(axis=0, initial=False) for found in (self.scored, self.masks)
-        )
-        return known, truth
-
-    def window(self, top: int, left: int, size: int = 40, step: int = 4) -> "Video":
-        """Some pixels of a square of every frame."""
-        lines, columns = slice(top, top + size, step), slice(left, left + size, step)
-        cut = {
-            name: getattr(self, name)[:, lines, columns] for name in ("frames", "masks", "scored")
-        }
-        return self._replace(**cut)
-
-
-def _load(
-    setting: Setting, name: str, full: tuple[int, int], quick: tuple[int, int],
-    corner: tuple[int, int],
-) -> Video:  # fmt: skip
-    """Load a range of frames; a quick run has fewer frames, and a small part of each."""
-    data = setting.load(name)
-    video = Video(data.X, data.frame_numbers, data.masks, data.scored, data.mask_rows)
-    return video.between(*quick).window(*corner) if setting.quick else video.between(*full)
-
-
-# --- measuring --------------------------------------------------------------------------------
-
-
-def _f_measure(hits: Any, n_alarms: Any, n_true: Any) -> Any:
-    return 2 * hits / np.maximum(1, n_alarms + n_true)
-
-
-class Tally:
-    """Counts pixels by their score, separately for foreground and background.
-
-    Scores are not negative, and the order of such floats is the order of their bits. The leading
-    bits therefore form a logarithmic scale, which separates the small scores of foreground.
-    """
-
-    _DROPPED_BITS = 14  # leaves a precision of 0.2 %
-    _N_LEVELS = 1 << 17
-
-    def __init__(self) -> None:
-        self.counts = np.zeros((2, self._N_LEVELS), np.int64)
-
-    def add(self, familiarity: np.ndarray, truth: np.ndarray) -> None:
-        """Count pixels."""
-        scores = np.maximum(familiarity, 0).astype(np.float32)
-        levels = scores.view(np.uint32) >> self._DROPPED_BITS
-        for is_foreground in (0, 1):
-            chosen = levels[truth == is_foreground]
-            self.counts[is_foreground] += np.bincount(chosen, minlength=self._N_LEVELS)
-
-    def summary(self) -> dict[str, Any]:
-        """The ROC curve, the areas under it, and the best F-measure over all thresholds."""
-        used = np.flatnonzero(self.counts.any(axis=0))
-        false, true = np.cumsum(self.counts[:, used], axis=1)
-        false_rate, true_rate = (
-            np.concatenate([[0.0], found / max(1, found[-1])]) for found in (false, true)
-        )
-        few = np.linspace(0, _FEW, 501)
-        shown = np.unique(np.concatenate([spaced(len(used), 400), _first_above(false_rate, few)]))
-        return {
-            "false_rate": numbers(false_rate[shown]),
-            "true_rate": numbers(true_rate[shown]),
-            "area": float(auc(false_rate, true_rate)),
-            "area_of_few": float(auc(few, np.interp(few, false_rate, true_rate)) / _FEW),
-            "best_f": float(_f_measure(true, true + false, true[-1]).max()),
-        }
-
-
-def _first_above(rates: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    return np.minimum(np.searchsorted(rates, wanted), len(rates) - 1)
-
-
-class Alarms:
-    """Counts alarms and true foreground over frames."""
-
-    def __init__(self) -> None:
-        self.hits = self.n_alarms = self.n_true = self.n_pixels = 0
-
-    def add(self, mask: np.ndarray, truth: np.ndarray) -> None:
-        """Count pixels."""
-        self.hits += int((mask & truth).sum())
-        self.n_alarms += int(mask.sum())
-        self.n_true += int(truth.sum())
-        self.n_pixels += truth.size
-
-    def summary(self) -> dict[str, float]:
-        """The F-measure, and the rates of hits and false alarms."""
-        return {
-            "f": float(_f_measure(self.hits, self.n_alarms, self.n_true)),
-            "hit_rate": self.hits / max(1, self.n_true),
-            "false_alarm_rate": (self.n_alarms - self.hits) / max(1, self.n_pixels - self.n_true),
-        }
-
-
-def _masks(video: Video, subtractor: Any) -> Iterator[tuple[int, np.ndarray]]:
-    for row, frame in enumerate(video.frames):
-        yield row, subtractor.apply(frame) == 255  # OpenCV marks shadows with another value
-
-
-def _judge(video: Video, subtractor: BackgroundSubtractor, shown: int) -> dict[str, Any]:
-    """Compare masks and scores with the truth; the result has the mask of one frame."""
-    alarms, tally, shares = Alarms(), Tally(), []
-    for row, mask in _masks(video, subtractor):
-        scored, truth = video.truth_of(row)
-        alarms.add(mask[scored], truth[scored])
-        tally.add(subtractor.familiarity_[scored], truth[scored])
-        shares.append(mask.mean())
-        if row == shown:
-            lines = _lines_of(mask)
-    return {**tally.summary(), **alarms.summary(), "shares": numbers(shares), "mask": lines}
-
-
-def _judge_masks(video: Video, subtractor: Any) -> dict[str, float]:
-    """Compare the masks of a subtractor without scores with the truth."""
-    alarms = Alarms()
-    for row, mask in _masks(video, subtractor):
-        scored, truth = video.truth_of(row)
-        alarms.add(mask[scored], truth[scored])
-    return alarms.summary()
-
-
-def _lines_of(mask: np.ndarray) -> list[str]:
-    """A mask as text, such as "0011" for each of its rows."""
-    return ["".join(line) for line in mask.astype(int).astype(str)]
-
-
-def _mask_of(lines: list[str]) -> np.ndarray:
-    return np.array([list(line) for line in lines]).astype(int)
-
-
 # --- the picture ----------------------------------------------------------------------------------
 
 
@@ -291,7 +143,7 @@ def _draw_pictures(figure: Any, pictures: dict[str, dict[str, Any]]) -> None:
         line[0].set_ylabel(f"{name}, {found['number']}", fontsize=10)
         masks = [found["truth"], *(found["masks"][label] for label in _COMPARED)]
         for axes, mask in zip(line[1:], masks, strict=True):
-            axes.imshow(_mask_of(mask), cmap="gray", vmin=0, vmax=1)
+            axes.imshow(mask_of(mask), cmap="gray", vmin=0, vmax=1)
         for axes in line:
             axes.set(xticks=[], yticks=[])
     for axes, title in zip(panels[0], ["frame", "truth", *_COMPARED], strict=True):
@@ -331,9 +183,9 @@ _SHOWN_OF_OFFICE = 1500  # number of a frame in which the person stands and read
 )
 def run(setting: Setting) -> Outcome:
     """Run three learners on three videos, and OpenCV's subtractors on one of them."""
-    office = _load(setting, "video-office", (0, 9999), (1480, 1510), (30, 90))
-    light = _load(setting, "video-lightswitch", (1640, 1865), (1838, 1865), (40, 40))
-    trees = _load(setting, "video-wavingtrees", (0, 247), (228, 247), (60, 60))
+    office = load_video(setting, "video-office", (0, 9999), (1480, 1510), (30, 90))
+    light = load_video(setting, "video-lightswitch", (1640, 1865), (1838, 1865), (40, 40))
+    trees = load_video(setting, "video-wavingtrees", (0, 247), (228, 247), (60, 60))
     merging = setting.choose(Merge(_BUFFER), _BUFFER)  # Merge takes long to compile
     tasks = {
         "cautious": Task(office, _SHOWN_OF_OFFICE, _cautious(merging)),
@@ -345,9 +197,9 @@ def run(setting: Setting) -> Outcome:
     todo = [(name, label) for name, task in tasks.items() for label in task.subtractors]
     for name, label in setting.each(todo, ", ".join):
         task = tasks[name]
-        found[name][label] = _judge(task.video, task.subtractors[label], task.shown_row())
+        found[name][label] = judge(task.video, task.subtractors[label], task.shown_row())
     opencv = {
-        name: max((_judge_masks(office, peer) for peer in peers), key=lambda peer: peer["f"])
+        name: max((judge_masks(office, peer) for peer in peers), key=lambda peer: peer["f"])
         for name, peers in _opencv().items()
         if peers
     }
@@ -379,7 +231,7 @@ def _pictures(task: Task, runs: dict[str, dict]) -> dict[str, Any]:
     return {
         "number": task.shown,
         "frame": task.video.frames[row].tolist(),
-        "truth": _lines_of(task.video.truth_of(row)[1]),
+        "truth": lines_of(task.video.truth_of(row)[1]),
         "masks": {label: runs[label]["mask"] for label in _COMPARED},
     }
 

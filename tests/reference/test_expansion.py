@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernelstream import step_sizes
-from tests.reference.learners import Reference
+from tests.reference.expansion import Reference
 
 from ..contracts.combinations import LOSSES, Combination, is_allowed, problem
 
