@@ -183,3 +183,32 @@ def test_a_refused_row_of_a_shuffled_fit_is_named_by_its_place_in_x():
     y[50] = 1e200
     with pytest.raises(ks.BadRow, match="row 50 was refused"):
         ks.make("norma", "regressor", kernel="linear", step_size=1e80, random_state=0).fit(rows, y)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_reasons_are_bounded_and_predicting_counts_nothing():
+    model = ks.KernelClassifier(budget=5, on_bad_row="skip")
+    model.partial_fit([[0.0], [1.0]], [0, 1], classes=[0, 1])
+    model.partial_fit(np.zeros((400, 1)), [f"label {i}" for i in range(400)])
+    assert model.n_skipped_ == 400
+    assert len(model.skipped_) == 51
+    assert model.skipped_["other reasons"] == 350
+    before = model.to_bytes()
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict([[np.nan]])
+    assert model.to_bytes() == before
+    fleet = ks.KeyedFleet("svmd", "regressor", budget=4, on_bad_row="skip")
+    fleet.learn(["a"], [[0.0]], [1.0])
+    before = fleet.to_bytes()
+    found = fleet.predict([f"key {i}" for i in range(300)], np.zeros((300, 1)))
+    assert np.isnan(found).all()
+    fleet.score_samples(["b"], [[0.0]])
+    assert fleet.to_bytes() == before
+    for i in range(200):
+        fleet.learn([object()], [[0.0]], [1.0])
+        fleet.learn([f"key {i}"], [[0.0]], [f"{i}"])
+    assert len(fleet.skipped_) <= 51
+    told = []
+    fleet.prototype.on_bad_row = told.append
+    fleet.predict(["nobody"], [[0.0]])
+    assert "'nobody' is unknown" in told[0].reason

@@ -147,3 +147,25 @@ def test_any_function_is_a_kernel(task):
 def test_kernels_by_name(name):
     model = ks.KernelRegressor(name).partial_fit(X, Y["regressor"])
     assert model.score(X, Y["regressor"]) > 0.3
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize("make", [ks.KernelRegressor, lambda: ks.AutoRegressor(["linear-pa"])])
+def test_a_series_that_comes_first_keeps_its_names(make):
+    import pandas as pd
+
+    model, expected = make(), make()
+    model.learn_one(pd.Series({"u": 1.0, "v": 2.0}), 3.0)
+    expected.partial_fit(pd.DataFrame({"u": [1.0], "v": [2.0]}), [3.0])
+    assert model.feature_names_in_.tolist() == ["u", "v"]
+    for other, u in ((pd.Series({"v": 5.0, "u": 4.0}), 4.0), (pd.Series({"u": 7, "v": 5}), 7.0)):
+        assert model.predict_one(other) == pytest.approx(
+            expected.predict(pd.DataFrame({"u": [u], "v": [5.0]}))[0]
+        )
+        model.learn_one(other, 1.0)
+        expected.partial_fit(pd.DataFrame({"u": [u], "v": [5.0]}), [1.0])
+    assert model.to_bytes() == expected.to_bytes()
+    with pytest.raises(ValueError, match="'w'"):
+        model.learn_one(pd.Series({"w": 5.0, "u": 4.0}), 1.0)
+    without = make().learn_one(pd.Series([1.0, 2.0]), 3.0)  # numbered: the order is all there is
+    assert not hasattr(without, "feature_names_in_")

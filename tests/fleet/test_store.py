@@ -230,9 +230,14 @@ def test_a_block_that_fails_changes_nothing_in_the_store(tmp_path):
     n_open = store._about.n_models
     store._connection.execute("PRAGMA max_page_count = 1")  # the disk is full
     many = [f"other {i}" for i in range(500)]
-    with pytest.raises(ks.FileError, match="full"):
-        fleet.learn(many, np.tile(X[:1], (500, 1)), np.zeros(500))
+    fleet.learn(many, np.tile(X[:1], (500, 1)), np.zeros(500))  # it has learned: no error
     assert store._about.n_models == n_open
+    n_rows = fleet.n_rows_
+    with pytest.raises(ks.FileError, match="full"):
+        fleet.learn(keys[:1], X[:1], y[:1])
+    with pytest.raises(ks.FileError, match="full"):
+        fleet.to_bytes()
+    assert fleet.n_rows_ == n_rows  # what raises counts nothing
     store._connection.execute("PRAGMA max_page_count = 1000000")
     plain = fleet_of()
     learn(plain, data, [slice(None)])

@@ -249,11 +249,13 @@ def predict(
     A bad row has an empty prediction, is reported on standard error and is counted. The exit code
     is 0 if every other row was predicted, and 1 if the model or the source cannot be used.
     """
-    from kernelstream.cli.outputs import check_file
+    from kernelstream.cli.outputs import check_outputs, replaced
+    from kernelstream.cli.predict import newest
     from kernelstream.cli.predict import predict as predict_source
 
     with errors_as_messages():
-        check_file("--out", out, source)
+        model = newest(model)
+        check_outputs({"--out": out}, {"the table": source, "the model": model})
         options: dict[str, Any] = {
             "form": file_format,
             "proba": proba,
@@ -265,7 +267,7 @@ def predict(
         if out is None:
             n_rows, bad = predict_source(model, source, sys.stdout, **options)
         else:
-            with out.open("w", encoding="utf-8", newline="") as file:
+            with replaced(out) as new, new.open("w", encoding="utf-8", newline="") as file:
                 n_rows, bad = predict_source(model, source, file, **options)
         for line in bad:
             typer.echo(f"bad: {line}", err=True)
@@ -326,13 +328,12 @@ def video(
     caution: Annotated[float, typer.Option(help="Weight with which foreground is learned.")] = 0.02,
 ) -> None:
     """Find what moves in the video of a static camera: one mask per frame."""
-    from kernelstream.cli.outputs import check_file
+    from kernelstream.cli.outputs import check_outputs
     from kernelstream.cli.video import subtract
     from kernelstream.vision import BackgroundSubtractor
 
     with errors_as_messages():
-        check_file("--out", out, str(source), replaced=True)
-        check_file("--gif", gif, str(source))
+        check_outputs({"--out": out, "--gif": gif}, {"the video": source})
         subtractor = BackgroundSubtractor(
             algorithm, budget=budget, width=width, threshold=threshold, caution=caution
         )

@@ -70,9 +70,9 @@ class ByKey:
         """How many keys there are."""
         return len(self.fleet)
 
-    def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
-        """The content of a file."""
-        return self.fleet.to_bytes(beside)
+    def write_to(self, path: Any, beside: dict[str, Any] | None = None, check: Any = None) -> None:
+        """Write the fleet's file."""
+        self.fleet.write_to(path, beside, check)
 
     def learn(self, keys: list[Any], X: Any, y: np.ndarray | None) -> Found:
         """Predict each row, then learn it."""

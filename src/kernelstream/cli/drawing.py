@@ -23,7 +23,7 @@ def check_picture(option: str, path: Path) -> None:
         )
 
 
-def draw_run(progress: Any, task: str, path: Path) -> None:
+def draw_run(progress: Any, task: str, path: Path, kind: str) -> None:
     """Plot the mean error, the recent error and the step size over the rows of a run."""
     # None, for a model without a step size, becomes NaN
     rows, mean, recent, step, _ = np.array(progress.series, dtype=float).T
@@ -50,5 +50,5 @@ def draw_run(progress: Any, task: str, path: Path) -> None:
     axes_of[-1].set(xlabel="rows")
     above.legend(frameon=False)
     tidy(*axes_of)
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=130, format=kind)
     plt.close(figure)

@@ -7,6 +7,7 @@ import signal
 import time
 from collections import deque
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -19,7 +20,7 @@ import kernelstream as ks
 from kernelstream import persistence
 from kernelstream.cli.baselines import Baselines
 from kernelstream.cli.by_key import ByKey, separated
-from kernelstream.cli.outputs import check_file, check_folder
+from kernelstream.cli.outputs import check_folder, check_outputs, replaced
 from kernelstream.cli.widths import matched
 from kernelstream.compiled import seconds_compiling
 from kernelstream.estimators.labels import as_written
@@ -45,6 +46,8 @@ _COMMITTEES = {
 SERIES = ("rows", "error", "recent_error", "step_size", "n_support")  # what the plot needs
 _VERSION = 1  # of what a checkpoint holds beside the model
 _RECENT = 1000
+_MOST_LINES = 2000  # of the plot
+_MOST_EVENTS = 100  # that are drawn
 _MOST_PLACES = 20  # number of bad rows that the summary lists
 _LONGEST_LABEL = 1000  # characters: in an array of labels each takes the memory of the longest
 _FEW_ROWS = 30  # from which it cannot be told whether a target is a label
@@ -90,8 +93,11 @@ class Progress:
     bad: list[list[str]] = field(default_factory=list)  # place and reason of the first bad rows
     series: list[list[float | None]] = field(
         default_factory=list
-    )  # one line per block, for the plot
-    events: list[int] = field(default_factory=list)  # rows at which the stream changed
+    )  # for the plot: a line for every block, or for every second one, every fourth, ...
+    series_step: int = 1  # blocks from one line to the next
+    n_blocks: int = 0
+    events: list[int] = field(default_factory=list)  # the last rows at which the stream changed
+    n_events: int = 0
     baselines: dict[str, Any] = field(default_factory=dict)  # of `Baselines`
     columns: list[str] = field(default_factory=list)  # with that of the keys, if there is one
 
@@ -119,8 +125,9 @@ class _Lines:
             if self.resumed and self.path.exists():
                 lines = self.path.read_text(encoding="utf-8").splitlines()
                 kept = [line for line in lines if _rows_of(line) <= self.resumed]
-            self.file = self.path.open("w", encoding="utf-8")
-            self.file.writelines(f"{line}\n" for line in kept)
+            with replaced(self.path) as new, new.open("w", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in kept)
+            self.file = self.path.open("a", encoding="utf-8")
         return self
 
     def write(self, line: dict[str, Any]) -> None:
@@ -148,6 +155,15 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
     """
     _check_outputs(options)
     checkpoints, model, encoder, progress = _begin(options)
+    with checkpoints or nullcontext():
+        return _run(options, console, checkpoints, model, encoder, progress)
+
+
+def _run(
+    options: Options, console: Console, checkpoints: ks.Checkpointer | None, model: Any,
+    encoder: Any, progress: Progress,
+) -> tuple[Progress, bool]:  # fmt: skip
+    """Go on with a run."""
     kinds: dict[str, Any] | None = None
     resumed = progress.n_rows
     if resumed:
@@ -191,11 +207,12 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
     if checkpoints is not None:
         checkpoints.save(model, progress.n_rows, extra)
     if options.model is not None:
-        persistence.write(options.model, model.to_bytes({"extra": extra}))
+        model.write_to(options.model, {"extra": extra})
     if options.plot is not None:
         from kernelstream.cli.drawing import draw_run
 
-        draw_run(progress, options.task, options.plot)
+        with replaced(options.plot) as picture:
+            draw_run(progress, options.task, picture, options.plot.suffix[1:])
     _summary(options, model, encoder, progress, pace)
     if interrupts.trouble is not None:
         raise SourceError(f"{interrupts.trouble} Learning stopped at row {progress.n_rows:,}.")
@@ -204,10 +221,13 @@ def run(options: Options, console: Console) -> tuple[Progress, bool]:
 
 def _check_outputs(options: Options) -> None:
     """Check, before any work, that all output files can be written."""
-    check_file("--model", options.model, options.source, replaced=True)
-    check_file("--metrics", options.metrics, options.source)
-    check_file("--bad-rows", options.bad_rows, options.source)
-    check_file("--plot", options.plot, options.source)
+    outputs = {
+        "--model": options.model, "--metrics": options.metrics, "--bad-rows": options.bad_rows,
+        "--plot": options.plot,
+    }  # fmt: skip
+    check_outputs(outputs, {"the table": options.source})
+    if options.model is not None and options.model.exists() and not options.model.is_file():
+        raise ValueError(f"--model {options.model} is not an ordinary file: give another name.")
     check_folder("--checkpoint", options.checkpoint)
     if options.plot is not None:
         from kernelstream.cli.drawing import check_picture
@@ -456,7 +476,9 @@ def _learn(model: Any, rows: _Rows, options: Options, progress: Progress, bad_ro
                 baselines = Baselines(**progress.baselines)
                 baselines.look(targets[result.rows], options.task == "classify")
                 progress.baselines = baselines.__dict__
-            progress.events += [progress.n_rows + int(good[row]) for row in result.events]
+            progress.n_events += len(result.events)
+            events = [progress.n_rows + int(good[row]) for row in result.events]
+            progress.events = [*progress.events, *events][-_MOST_EVENTS:]
         except ValueError:
             if not refused:
                 raise
@@ -549,7 +571,13 @@ def _note(model: Any, progress: Progress) -> dict[str, Any]:
         "step_size": getattr(model, "step_size_", None),
         "n_support": getattr(model, "n_support_", None),
     }  # fmt: skip
+    if progress.series and (progress.n_blocks - 1) % progress.series_step:  # the last is between
+        progress.series.pop()
     progress.series.append([line[name] for name in SERIES])
+    progress.n_blocks += 1
+    if len(progress.series) > _MOST_LINES:
+        progress.series = progress.series[::2]
+        progress.series_step *= 2
     return line
 
 
@@ -665,7 +693,7 @@ def _summary(options: Options, model: Any, encoder: Any, progress: Progress, pac
         lines.append(f"models: {model.n_models:,}, one for every {options.key}")
     if progress.events:
         rows = ", ".join(f"{row:,}" for row in progress.events[-10:])
-        lines.append(f"changes of the stream: {len(progress.events):,}, the last at row {rows}")
+        lines.append(f"changes of the stream: {progress.n_events:,}, the last at row {rows}")
     if hasattr(model, "classes_"):
         names = ", ".join(str(name) for name in sorted(model.classes_)[:8])
         more = f", ... ({len(model.classes_)} in all)" if len(model.classes_) > 8 else ""

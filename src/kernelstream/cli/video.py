@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.persistence import beside
+from kernelstream.cli.outputs import replaced
 from kernelstream.progress import progress_bar
 from kernelstream.vision import BackgroundSubtractor
 
@@ -100,7 +100,7 @@ def _write_masks(out: Path, packed: list[np.ndarray], shape: tuple[int, int]) ->
     n_pixels = shape[0] * shape[1]
     header = {"descr": "|u1", "fortran_order": False, "shape": (len(packed), *shape)}
     with (
-        beside(out) as temporary,
+        replaced(out) as temporary,
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive,
         archive.open("masks.npy", "w", force_zip64=True) as file,
     ):
@@ -124,4 +124,5 @@ def _write_gif(path: Path, pictures: list[np.ndarray]) -> None:
     from PIL import Image
 
     first, *others = [Image.fromarray(picture) for picture in pictures]
-    first.save(path, format="GIF", save_all=True, append_images=others, duration=80, loop=0)
+    with replaced(path) as new:
+        first.save(new, format="GIF", save_all=True, append_images=others, duration=80, loop=0)

@@ -12,7 +12,17 @@ from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.parts import one_of
 from kernelstream.tables.frames import Table
 
-__all__ = ["BadRowPolicy", "Sifted", "problems_of_rows", "unmasked"]
+__all__ = [
+    "BadRowPolicy",
+    "Sifted",
+    "problems_of_rows",
+    "unmasked",
+    "with_reasons",
+]
+
+
+_MOST_REASONS = 50  # why rows were left out, each counted by itself
+_OTHER_REASONS = "other reasons"
 
 
 class Sifted:
@@ -88,10 +98,7 @@ class BadRowPolicy:
 
     def _report(self, bad: list[BadRow]) -> None:
         """Count rows that were left out, and tell whoever wants to know."""
-        counts = dict(self._skipped_so_far())
-        for refused in bad:
-            counts[refused.reason] = counts.get(refused.reason, 0) + 1
-        self._skipped = counts
+        self._skipped = with_reasons(self._skipped_so_far(), bad)
         if callable(self.on_bad_row):
             for refused in bad:
                 self.on_bad_row(refused)
@@ -102,6 +109,20 @@ class BadRowPolicy:
             raise error
         reason = error.reason if isinstance(error, BadRow) else str(error)
         self._report([BadRow(0, reason)])
+
+
+def with_reasons(counts: dict[str, int], bad: list[BadRow]) -> dict[str, int]:
+    """Return the counts of reasons after further rows were left out.
+
+    A reason may quote a value, of which there may be any number. So the first reasons are counted
+    by themselves, and all further ones together.
+    """
+    counts = dict(counts)
+    for refused in bad:
+        known = refused.reason in counts or len(counts) < _MOST_REASONS
+        reason = refused.reason if known else _OTHER_REASONS
+        counts[reason] = counts.get(reason, 0) + 1
+    return counts
 
 
 def unmasked(values: Any) -> Any:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
@@ -13,6 +12,7 @@ from kernelstream.delayed_labels import PendingRows
 from kernelstream.drift import LossWatch
 from kernelstream.estimators.intake import Encoded, Intake, Learned, Rows
 from kernelstream.estimators.labels import Labels
+from kernelstream.estimators.made_with import MadeWith
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.learner import Learner
@@ -31,7 +31,7 @@ class Block(NamedTuple):
     rows: np.ndarray | None  # which rows were learned; None: all
 
 
-class StreamEstimator(Intake, BaseEstimator):
+class StreamEstimator(Intake, MadeWith):
     """What all estimators share: rows to a machine, all or nothing, and its state to read.
 
     Subclasses say the task, how targets become numbers, and what learns: one machine, or several.
@@ -124,6 +124,8 @@ class StreamEstimator(Intake, BaseEstimator):
         """
         self._refuse_stream()
         with self._turn:
+            if self._learned is not None:
+                self._refuse_changed()
             sifted = self._sifted(X, y, sample_weight) if self.skips_bad_rows() else None
             trails: list[Trail] = []
             readout = self.readout() if keep_scores else "last"
@@ -135,7 +137,7 @@ class StreamEstimator(Intake, BaseEstimator):
                     rows = self._checked(X, y, classes, sample_weight)
                     if self._learned is None:
                         self.pending_rows()  # checks `waiting_rows`
-                        machine = self.new_machine(rows, whole_data=False).as_draft()
+                        machine = self._maker().new_machine(rows, whole_data=False).as_draft()
                     else:
                         self._look_before(self._learned, rows)
                         machine = self._learned.machine
@@ -179,6 +181,7 @@ class StreamEstimator(Intake, BaseEstimator):
 
     def _learn_row(self, learned: Learned, x: Any, y: float) -> None:
         """Learn one row after what has been learned, all or nothing."""
+        self._refuse_changed()
         row, means = self._counted_row(x, learned)
         machine, labels, counts, columns, _ = learned
         if means is None:
@@ -233,7 +236,7 @@ class StreamEstimator(Intake, BaseEstimator):
             try:
                 rows = self._checked(X, y, None, sample_weight, whole_data=True)
                 self.pending_rows()  # checks `waiting_rows`
-                machine = self.new_machine(rows, whole_data=True)
+                machine = self._maker().new_machine(rows, whole_data=True)
                 n_passes = self._learn_epochs(machine, rows)
                 break
             except BadRow as refused:
@@ -294,8 +297,10 @@ class StreamEstimator(Intake, BaseEstimator):
     def pending_rows(self) -> PendingRows:
         """The rows that wait for their targets."""
         room = self.__dict__.get("_waiting")
-        n_rows = integer_at_least("waiting_rows", self.waiting_rows, 1)
-        return PendingRows(n_rows) if room is None else room
+        if room is not None:
+            return room
+        n_rows = self.made_with().get("waiting_rows", self.waiting_rows)
+        return PendingRows(integer_at_least("waiting_rows", n_rows, 1))
 
     def _read_waiting(self, X: Any, ids: Any) -> tuple[np.ndarray, Learned]:
         """`_read`, after which the rows wait for their targets.

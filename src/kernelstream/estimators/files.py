@@ -74,7 +74,7 @@ class Saveable(Written, StreamEstimator):
             header = {
                 **(beside or {}),
                 "class": type(self).__name__,
-                "params": params_to_json(self.get_params(deep=False), arrays),
+                "params": params_to_json(self.made_with(), arrays),
                 **self.describe_machine(machine, arrays),
                 "n_features": machine.n_features,
                 "n_outputs": machine.n_outputs,
@@ -111,6 +111,7 @@ class Saveable(Written, StreamEstimator):
         ):
             raise FileError(f"the file's feature names are {names!r}.")
         self._knowledge = learned
+        self._note_parameters()
         if header.get("skipped"):
             self._skipped = {str(reason): int(n) for reason, n in header["skipped"].items()}
         if header.get("watch") is not None:

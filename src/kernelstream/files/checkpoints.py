@@ -9,7 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-from kernelstream.files.bytes import FileError, read_header, write
+from kernelstream.files.bytes import FileError, read_header
 from kernelstream.files.loading import load_with_header
 from kernelstream.files.locks import FolderLock
 from kernelstream.parts import integer_at_least, number
@@ -175,7 +175,7 @@ class Checkpointer:
         return False
 
     def save(self, model: Any, position: int, extra: Any = None) -> Path:
-        """Save now, and delete checkpoints beyond the last `keep`.
+        """Save now, and delete checkpoints beyond the last `keep` once the new one can be read.
 
         Parameters
         ----------
@@ -195,7 +195,8 @@ class Checkpointer:
         position = integer_at_least("position", position, 0)
         self._hold()
         path = self._path(position)
-        write(path, model.to_bytes({"position": position, "extra": extra}))
+        beside = {"position": position, "extra": extra}
+        model.write_to(path, beside, lambda: self._read_back(path, model))
         self._last_position, self._last_time = position, time.monotonic()
         # A position beyond this one belongs to a run that this one has overtaken.
         files = sorted(self._files(), reverse=True)
@@ -206,6 +207,20 @@ class Checkpointer:
             if name.startswith(".checkpoint-") and _is_old(self.folder / name):
                 (self.folder / name).unlink(missing_ok=True)
         return path
+
+    @staticmethod
+    def _read_back(path: Path, model: Any) -> None:
+        """Read a checkpoint, before any older one is deleted; delete it if it cannot be read."""
+        params = model.get_params(deep=False) if hasattr(model, "get_params") else {}
+        kernel = params.get("kernel")
+        try:
+            load_with_header(path, kernel if callable(kernel) else None, max_bytes=None)
+        except FileError as error:
+            path.unlink(missing_ok=True)
+            raise FileError(
+                f"the checkpoint {path} was written but cannot be read ({error}): it is deleted, "
+                "and the older ones are kept."
+            ) from error
 
     def clear(self) -> None:
         """Delete every checkpoint, and let another checkpointer write into the folder."""

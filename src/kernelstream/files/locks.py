@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["FolderLock"]
@@ -61,7 +62,8 @@ class FolderLock:
         if self._handle is not None and self._process == os.getpid():
             if sys.platform == "win32":  # where an open file cannot be taken away
                 self._forget()
-            self._path.unlink(missing_ok=True)
+            with suppress(OSError):  # a file without a lock means nothing
+                self._path.unlink(missing_ok=True)
         self._forget()
 
     def _is_ours(self, handle: int) -> bool:

@@ -1,5 +1,6 @@
 """What estimators and fleets have in common as files."""
 
+from collections.abc import Callable
 from typing import Any
 
 from kernelstream.files.bytes import write
@@ -14,6 +15,23 @@ class Written:
         """The content of the file that `save` writes; `beside` joins its header, as JSON."""
         raise TypeError(f"{type(self).__name__} must say what its file holds.")
 
+    def write_to(
+        self, path: Any, beside: dict[str, Any] | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Write the file of `save`; `beside` joins its header, as JSON.
+
+        Parameters
+        ----------
+        path : str or path-like
+        beside : dict, default=None
+        check : callable, default=None
+            Called when the file is written; it raises if the file is of no use.
+        """
+        write(path, self.to_bytes(beside))
+        if check is not None:
+            check()
+
     def save(self, path: Any) -> None:
         """Write it to a file: arrays and JSON, nothing executable. `kernelstream.load` reads it.
 
@@ -26,4 +44,4 @@ class Written:
         ----------
         path : str or path-like
         """
-        write(path, self.to_bytes())
+        self.write_to(path)

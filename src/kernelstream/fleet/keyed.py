@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from kernelstream.estimators.bad_rows import with_reasons
 from kernelstream.estimators.labels import Labels
+from kernelstream.files.bytes import FileError
 from kernelstream.fleet.column_names import in_order
 from kernelstream.fleet.fleet_models import Members
 from kernelstream.fleet.key_index import NOWHERE, KeyIndex
@@ -153,6 +155,8 @@ class KeyedFleet(SavedByKey):
         """Learn rows; scores and margins before each of them."""
         with self._turn:
             self._require_store()
+            if self._owes_store:  # which refuses the rows if the store fails again
+                self._move_out()
             rows = sifted_rows(self, keys, X, y, sample_weight)
             bad, refused = rows.bad, np.zeros(0, bool)
             scores, margins = np.empty((0, 1)), np.empty(0)
@@ -167,7 +171,10 @@ class KeyedFleet(SavedByKey):
                       for row in rows.kept[unfit]),
                     *(BadRow(int(row), TOO_LARGE_A_STEP) for row in rows.kept[refused]),
                 ]  # fmt: skip
-            self._move_out()
+            try:
+                self._move_out()
+            except (OSError, FileError):  # the rows are learned: an error would have them repeated
+                self._owes_store = True
             if refused.any() and not self.prototype.skips_bad_rows():
                 raise BadRow(int(rows.kept[refused][0]), TOO_LARGE_A_STEP)
             self._report(sorted(bad, key=lambda refused: refused.row))
@@ -204,6 +211,8 @@ class KeyedFleet(SavedByKey):
         for row in missing:
             places[row] = given[rows.keys[row]]
         before, unfit = fleet.learn_rows(rows.X, rows.y, places, rows.weight)
+        if self.fleet_ is None and not (~unfit & ~before.refused).any():
+            return before, unfit  # a block that is refused decides neither labels nor width
         # a model is born when it has learned a row
         n_seen = fleet.n_seen_
         born = {key: at for key, at in given.items() if key in back or n_seen[at] > 0}
@@ -229,15 +238,19 @@ class KeyedFleet(SavedByKey):
         self._index = KeyIndex()
         self._index.add(FIRST_PLACES)
         if self.store is not None:
-            self.store.be_of_kind(kind_of(fleet))
+            self.store.check_kind(kind_of(fleet))
         return fleet
 
     def _report(self, bad: list[BadRow]) -> None:
-        """Count rows that were left out, and tell whoever wants to know."""
-        for refused in bad:
-            with self._publishing:
-                self.skipped_[refused.reason] = self.skipped_.get(refused.reason, 0) + 1
-            if callable(self.prototype.on_bad_row):
+        """Count rows that were left out while learning, and tell whoever wants to know."""
+        with self._publishing:
+            self.skipped_ = with_reasons(self.skipped_, bad)
+        self._tell(bad)
+
+    def _tell(self, bad: list[BadRow]) -> None:
+        """Hand rows that were left out to `on_bad_row`, if that is a function."""
+        if callable(self.prototype.on_bad_row):
+            for refused in bad:
                 self.prototype.on_bad_row(refused)
 
     # --- scoring ---------------------------------------------------------------------------------
@@ -370,7 +383,7 @@ class KeyedFleet(SavedByKey):
     def _refuse(
         self, names: list[Any], problems: dict[int, str], places: np.ndarray, may_be_new: bool
     ) -> None:
-        """Refuse, or count, keys that are none and such that nobody knows."""
+        """Refuse keys that are none and unknown keys, or tell `on_bad_row` of them."""
         bad = dict(problems)
         if not may_be_new:
             for row in np.flatnonzero(places < 0).tolist():
@@ -380,7 +393,7 @@ class KeyedFleet(SavedByKey):
         if not self.prototype.skips_bad_rows():
             row = min(bad)
             raise BadRow(row, bad[row])
-        self._report([BadRow(row, bad[row]) for row in sorted(bad)])
+        self._tell([BadRow(row, bad[row]) for row in sorted(bad)])
 
     def decoded(self, keys: list[Any], scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Predictions from the scores that `learn` gave, of some rows."""

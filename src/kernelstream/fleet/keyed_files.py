@@ -1,12 +1,13 @@
 """Keyed fleets as files: arrays and JSON, with a version and a checksum."""
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 
 from kernelstream.delayed_labels import PendingRows
 from kernelstream.estimators.files import RECORDS, most_bytes
-from kernelstream.files.bytes import FileError, check_version, strange_headers, to_bytes
+from kernelstream.files.bytes import FileError, check_version, strange_headers, to_bytes, write
 from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import from_json, params_to_json, to_json
 from kernelstream.files.written import Written
@@ -37,9 +38,35 @@ class SavedByKey(Written, PartitionedByKey):
         -------
         bytes
         """
+        return self._content(beside)[0]
+
+    def write_to(
+        self, path: Any, beside: dict[str, Any] | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        """Write the file of `save`; its store can then go back to this moment.
+
+        Parameters
+        ----------
+        path : str or path-like
+        beside : dict, default=None
+            What joins the header, as JSON.
+        check : callable, default=None
+            Called when the file is written; it raises if the file is of no use.
+        """
+        content, mark = self._content(beside)
+        write(path, content)
+        if check is not None:
+            check()
+        if self.store is not None and mark is not None:
+            self.store.confirm(mark)
+
+    def _content(self, beside: dict[str, Any] | None) -> tuple[bytes, dict[str, Any] | None]:
+        """Return the content of a file, and the moment of the store that belongs to it."""
         with self._turn:
             self._require_store()
             self._move_out()  # if that has failed before
+            mark = None if self.store is None else self.store.mark()
             waiting, waiting_arrays = self.waiting.to_parts()
             places = self._index.taken()
             header: dict[str, Any] = {}
@@ -59,12 +86,12 @@ class SavedByKey(Written, PartitionedByKey):
                 "classes": None if self.classes is None else np.asarray(self.classes).tolist(),
                 "is_empty": self.fleet_ is None,
                 "waiting": {**waiting, "version": RECORDS["waiting"]},
-                "store": None if self.store is None else self.store.mark(),
+                "store": mark,
             }  # fmt: skip
             arrays |= waiting_arrays
             arrays["keys"] = keys_to_array(self._index.keys())
             arrays["last"] = self._index.last[places]
-        return to_bytes(header, arrays)
+        return to_bytes(header, arrays), mark
 
     @classmethod
     def from_bytes(cls, content: bytes, max_bytes: Any = "auto") -> Self:

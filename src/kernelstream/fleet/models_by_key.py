@@ -66,6 +66,8 @@ class ModelsByKey:
         self.fleet_: Any = None  # until the first rows have come
         self._index = KeyIndex()  # of the keys in memory
         self._taken: set[Any] = set()  # keys in memory whose models the store has not closed yet
+        self._owes_store = False  # whether models could not be moved out after the last block
+        self._kind: str | None = None  # of the models in the store
         self._mark: dict[str, Any] | None = None  # where the store stood, of a fleet from a file
         self.waiting = PendingRows(max_waiting)
         self._locks()
@@ -127,7 +129,7 @@ class ModelsByKey:
             if self.store is None:
                 store.begin(self._mark)
                 if self.fleet_ is not None:
-                    store.be_of_kind(kind_of(self.fleet_))
+                    store.check_kind(kind_of(self.fleet_))
             self.store, self._mark = store, None
         return self
 
@@ -153,7 +155,12 @@ class ModelsByKey:
         if not (goes.size or self._taken):
             return
         moved = dict(zip(self._index.keys_at(goes), fleet.packed(goes), strict=True))
-        store.exchange(self._taken, moved)
+        if moved:
+            fleet.unpacked(list(moved.values()))  # what cannot be read back stays in memory
+        if self._kind is None:
+            self._kind = kind_of(fleet)
+        store.exchange(self._taken, moved, self._kind)
+        self._owes_store = False
         with self._publishing:
             self._taken = set()
             self._index.leave(goes)

@@ -37,7 +37,8 @@ class About(NamedTuple):
     id: str
     kind: str | None = None  # of the models, which are all of one kind
     serial: int = 0  # how many transactions there were
-    marks: tuple[int, ...] = ()  # where fleets stood that were saved, the last ones
+    marks: tuple[int, ...] = ()  # where fleets stood whose files were written, the last ones
+    pending: tuple[int, ...] = ()  # where others stood whose files may not be written yet
     n_models: int = 0
     n_records: int = 0  # the largest number of a record
     total: int = 0  # the sum of what `_digest` says of every line of `models`
@@ -221,11 +222,23 @@ class ModelStore:
 
     # --- writing ---------------------------------------------------------------------------------
 
-    def exchange(self, taken: Iterable[Any], put: dict[Any, bytes]) -> None:
-        """Models come back to memory, and others are moved out: one transaction."""
+    def exchange(self, taken: Iterable[Any], put: dict[Any, bytes], kind: str) -> None:
+        """Take models back to memory and move others out, in one transaction.
+
+        Parameters
+        ----------
+        taken : iterable
+            The keys of the models that are in memory again.
+        put : dict
+            The models that leave memory, by key.
+        kind : str
+            What all models have in common, as text. The first exchange decides it.
+        """
+        self.check_kind(kind)
         with self._lock, self._transaction() as connection:
-            about = self._about
-            serial, newest = about.serial + 1, max(about.marks, default=-1)
+            about = self._about._replace(kind=kind)
+            serial = about.serial + 1
+            newest = max((*about.marks, *about.pending), default=-1)
             n_models, total, n_records = about.n_models, about.total, about.n_records
             for key in taken:
                 line = connection.execute(
@@ -257,22 +270,44 @@ class ModelStore:
             ))  # fmt: skip
 
     def mark(self) -> dict[str, Any]:
-        """Note that the fleet is saved as it stands; what the saved fleet must remember."""
+        """Return the present moment for a file of the fleet, and keep what it takes to go back.
+
+        A file that is never written takes none of the places of those that were: the moment stays
+        pending until `confirm`.
+        """
         with self._lock:
             about = self._about
-            if about.serial not in about.marks:
-                marks = (*about.marks, about.serial)[-self.keep :]
-                with self._transaction() as connection:
-                    total = about.total
-                    if len(about.marks) == self.keep:  # what nobody can go back to any more
-                        for line in connection.execute(
-                            "SELECT * FROM models WHERE until < 4611686018427387904 AND until <= ?",
-                            (marks[0],),
-                        ).fetchall():
-                            total -= _digest(line)
-                            _delete(connection, line)
-                    self._set(connection, about._replace(marks=marks, total=total))
+            if about.serial not in (*about.marks, *about.pending):
+                pending = (*about.pending, about.serial)[-self.keep :]
+                self._remember(about._replace(pending=pending))
             return {"id": about.id, "serial": about.serial}
+
+    def confirm(self, mark: dict[str, Any]) -> None:
+        """Note that a file with this mark has been written.
+
+        Parameters
+        ----------
+        mark : dict
+            What `mark` returned.
+        """
+        with self._lock:
+            about, serial = self._about, mark["serial"]
+            if about.id == mark["id"] and serial not in about.marks:
+                marks = tuple(sorted((*about.marks, serial)))[-self.keep :]
+                pending = tuple(other for other in about.pending if other > serial)
+                self._remember(about._replace(marks=marks, pending=pending))
+
+    def _remember(self, about: About) -> None:
+        """Keep these moments, and delete versions of models to which no moment leads back."""
+        oldest = min((*about.marks, *about.pending))
+        with self._transaction() as connection:
+            total = about.total
+            for line in connection.execute(
+                "SELECT * FROM models WHERE until < 4611686018427387904 AND until <= ?", (oldest,)
+            ).fetchall():
+                total -= _digest(line)
+                _delete(connection, line)
+            self._set(connection, about._replace(total=total))
 
     def begin(self, mark: dict[str, Any] | None) -> None:
         """Be the store of a fleet: a new one, or one that was saved at a mark."""
@@ -292,18 +327,22 @@ class ModelStore:
             elif about.serial > mark["serial"]:
                 self._go_back(int(mark["serial"]))
 
-    def be_of_kind(self, kind: str) -> None:
-        """Hold models of one kind from now on."""
-        with self._lock:
-            if self._about.kind is None:
-                with self._transaction() as connection:
-                    self._set(connection, self._about._replace(kind=kind))
-            elif self._about.kind != kind:
-                raise FileError(f"the models of {self.path} are of another kind than this fleet's.")
+    def check_kind(self, kind: str) -> None:
+        """Refuse a fleet whose models are of another kind than those of the store.
+
+        Parameters
+        ----------
+        kind : str
+        """
+        if self._about.kind not in (None, kind):
+            raise FileError(
+                f"the models of {self.path} are of another kind than this fleet's (other "
+                "parameters, labels or features): give the fleet a store of its own."
+            )
 
     def _go_back(self, serial: int) -> None:
         """Undo all transactions after one, at which the fleet was saved."""
-        if serial not in self._about.marks:
+        if serial not in (*self._about.marks, *self._about.pending):
             raise FileError(
                 f"{self.path} has gone on since, and goes back to the last {self.keep} times that "
                 "its fleet was saved only: give ModelStore a larger keep."
@@ -319,9 +358,13 @@ class ModelStore:
             total, n_models = 0, 0
             for line in connection.execute("SELECT * FROM models"):
                 total, n_models = total + _digest(line), n_models + (line[2] == _FOR_EVER)
-            marks = tuple(mark for mark in self._about.marks if mark <= serial)
-            self._set(connection, self._about._replace(
-                serial=serial, marks=marks, total=total, n_models=n_models
+            about = self._about
+            marks, pending = (
+                tuple(mark for mark in moments if mark <= serial)
+                for moments in (about.marks, about.pending)
+            )
+            self._set(connection, about._replace(
+                serial=serial, marks=marks, pending=pending, total=total, n_models=n_models
             ))  # fmt: skip
 
     @contextmanager
@@ -380,4 +423,5 @@ def _read_about(connection: sqlite3.Connection, path: Path) -> About:
     if len(lines) != 1 or zlib.crc32(str(lines[0][0]).encode()) != lines[0][1]:
         raise FileError(f"{path} was changed or damaged.")
     found = json.loads(lines[0][0])
-    return About(**{**found, "marks": tuple(found["marks"])})
+    moments = {name: tuple(found[name]) for name in ("marks", "pending")}
+    return About(**{**found, **moments})

@@ -241,12 +241,12 @@ class ServedEstimator:
             if not twin.takes_tables:  # whose rows may not be empty
                 twin.predict(Block(X[:1]))
 
-    def to_bytes(self, header: dict[str, Any]) -> bytes:
-        """The content of a file."""
+    def write_to(self, path: Any, header: dict[str, Any], check: Any = None) -> None:
+        """Write the model's file."""
         saved = copy.copy(self.model)  # with the same machine
         if self._names is not None:
             saved.feature_names_in_ = self._names
-        return saved.to_bytes(header)
+        saved.write_to(path, header, check)
 
 
 def _given(block: Block) -> Any:

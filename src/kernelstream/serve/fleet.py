@@ -267,6 +267,6 @@ class ServedFleet:
             twin.learn(block)
             twin.predict(block)
 
-    def to_bytes(self, header: dict[str, Any]) -> bytes:
-        """The content of a file."""
-        return self.model.to_bytes(header)
+    def write_to(self, path: Any, header: dict[str, Any], check: Any = None) -> None:
+        """Write the fleet's file."""
+        self.model.write_to(path, header, check)
