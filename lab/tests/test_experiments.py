@@ -25,7 +25,7 @@ TOLD = {"seed": 0, "quick": True, "seconds": 0.1}
 
 
 def quickly(name):
-    """The outcome of a quick run, or a skip where there is neither data nor a stand-in."""
+    """Return the outcome of a quick run, or skip if there is neither data nor a substitute."""
     try:
         return find(name).run(quick=True)
     except DatasetError as error:
@@ -119,7 +119,7 @@ def test_the_page_has_all_that_is_there_and_needs_nothing_else(tmp_path):
 
 @pytest.fixture
 def registered(monkeypatch):
-    """Registers an experiment for the length of a test."""
+    """Register an experiment for the length of a test."""
     from kernelstream_lab.experiments import registry
 
     monkeypatch.setattr(registry, "_EXPERIMENTS", dict(registry._EXPERIMENTS))
@@ -167,7 +167,7 @@ def test_one_that_fails_does_not_stop_the_others(registered, tmp_path, capsys):
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch):
-    """What is not in a folder is not fetched by a test."""
+    """Refuse to download: a test uses only files in a folder."""
     from kernelstream.datasets.openml import OpenML
 
     def fetch(self):
@@ -178,7 +178,7 @@ def no_network(monkeypatch):
 
 @pytest.fixture
 def no_data(tmp_path, monkeypatch):
-    """A folder for the data, and nothing in it."""
+    """Return an empty folder for the data."""
     monkeypatch.setenv("KERNELSTREAM_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("KERNELSTREAM_CACHE", str(tmp_path / "cache"))
 

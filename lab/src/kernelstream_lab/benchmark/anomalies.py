@@ -15,13 +15,13 @@ _Pair = tuple[np.ndarray, np.ndarray]
 
 
 def _some(random: _Random, n: int, share: float = 0.02) -> np.ndarray:
-    """Which rows are anomalies."""
+    """Return which rows are anomalies."""
     return random.random(n) < share
 
 
 def _mixed(random: _Random, X: np.ndarray, familiar: np.ndarray, strange: np.ndarray, n: int,
            share: float) -> _Pair:  # fmt: skip
-    """Familiar rows in random order, among them a share of strange ones, n in all."""
+    """Return n rows in random order: familiar ones, and a share of strange ones."""
     n_strange = round(share * n)
     rows = np.concatenate([
         random.permutation(np.flatnonzero(familiar))[: n - n_strange],
@@ -32,27 +32,27 @@ def _mixed(random: _Random, X: np.ndarray, familiar: np.ndarray, strange: np.nda
 
 
 def shuttle(random: _Random, n: int) -> _Pair:
-    """River's shuttle: the first rows, of which some 7 % are anomalies."""
+    """Return the first rows of River's shuttle; about 7 % are anomalies."""
     X, y = river_table("Shuttle")
     return X[:n], y[:n].astype(int)
 
 
 def strange_digits(random: _Random, n: int) -> _Pair:
-    """Digits from 0 to 6 are familiar; one in twenty is a 7, 8 or 9."""
+    """Return digits from 0 to 6; the anomalies, one in twenty, are 7, 8 or 9."""
     digits = load_digits()
     strange = digits.target > 6
     return _mixed(random, digits.data, ~strange, strange, n, 0.05)
 
 
 def strange_segments(random: _Random, n: int) -> _Pair:
-    """Brick, foliage, cement and window are familiar; a few are sky or grass."""
+    """Return segments of brick, foliage, cement and window; the anomalies are sky or grass."""
     X, names = river_table("ImageSegments")
     familiar = np.isin(names, ["brickface", "foliage", "cement", "window"])
     return _mixed(random, X, familiar, np.isin(names, ["sky", "grass"]), n, 0.03)
 
 
 def ring(random: _Random, n: int) -> _Pair:
-    """A ring of radius 3 in the plane and three features of noise; anomalies in its middle."""
+    """Return a ring in the plane and three features of noise; anomalies are in its middle."""
     strange, angle = _some(random, n), random.uniform(0, 2 * np.pi, n)
     radius = np.where(strange, random.uniform(0, 1.5, n), 3 + 0.3 * random.standard_normal(n))
     plane = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -60,7 +60,7 @@ def ring(random: _Random, n: int) -> _Pair:
 
 
 def correlated(random: _Random, n: int) -> _Pair:
-    """Ten features that follow three factors; in anomalies each follows factors of its own."""
+    """Return ten features that follow three factors; in anomalies each has its own factors."""
     strange, loads = _some(random, n), random.standard_normal((3, 10))
     X = random.standard_normal((n, 3)) @ loads
     alone = random.standard_normal((n, 10)) * np.linalg.norm(loads, axis=0)
@@ -69,7 +69,7 @@ def correlated(random: _Random, n: int) -> _Pair:
 
 
 def subspace(random: _Random, n: int) -> _Pair:
-    """Twenty features of Student's t(5); in anomalies two of them are larger by 4."""
+    """Return twenty features of Student's t(5); in anomalies two of them are larger by 4."""
     strange = _some(random, n)
     X = random.standard_t(5, (n, 20))
     for row in np.flatnonzero(strange):
@@ -78,7 +78,7 @@ def subspace(random: _Random, n: int) -> _Pair:
 
 
 def sine(random: _Random, n: int) -> _Pair:
-    """Eight values of a noisy wave; in anomalies the latter half is that of another moment."""
+    """Return eight values of a noisy wave; in anomalies the second half is out of phase."""
     strange, width = _some(random, n), 8
     moment = 0.3 * np.arange(n)[:, None] + 0.3 * np.arange(width)
     jump = np.where(strange, random.uniform(1.5, 4.5, n), 0.0)[:, None] * (np.arange(width) >= 4)
@@ -86,7 +86,7 @@ def sine(random: _Random, n: int) -> _Pair:
 
 
 def clusters(random: _Random, n: int) -> _Pair:
-    """Eight clouds in six dimensions; anomalies are spread evenly over the box around them."""
+    """Return eight clouds in six dimensions; anomalies are uniform in the box around them."""
     strange, centres = _some(random, n), random.uniform(-4, 4, (8, 6))
     widths = random.uniform(0.3, 0.8, 8)
     which = random.integers(8, size=n)
@@ -95,7 +95,7 @@ def clusters(random: _Random, n: int) -> _Pair:
 
 
 def drifting_clusters(random: _Random, n: int) -> _Pair:
-    """Four clouds in five dimensions that move through the unit box; anomalies anywhere in it."""
+    """Return four moving clouds in five dimensions; anomalies are uniform in the unit box."""
     strange, which = _some(random, n), random.integers(4, size=n)
     where = moving(random, random.random((4, 5)), 0.0003, n)
     X = where(which) + 0.05 * random.standard_normal((n, 5))
@@ -103,7 +103,7 @@ def drifting_clusters(random: _Random, n: int) -> _Pair:
 
 
 def units(random: _Random, n: int) -> _Pair:
-    """Ten correlated features in units of their own; in anomalies one is off by four sd."""
+    """Return ten correlated features in odd units; in anomalies one is off by four deviations."""
     strange = _some(random, n)
     X = random.standard_normal((n, 10)) + random.standard_normal((n, 1))
     rows = np.flatnonzero(strange)

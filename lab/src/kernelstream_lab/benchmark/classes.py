@@ -23,7 +23,7 @@ _Pair = tuple[np.ndarray, np.ndarray]
 
 
 def digits_counting(random: _Random, n: int) -> _Pair:
-    """Digits in the order of a counter that runs from 00 to 99, eight times."""
+    """Return digits in the order of a counter that runs from 00 to 99, eight times."""
     digits = load_digits()
     order = random.permutation(len(digits.target))
     X, y = counting(digits.data[order], digits.target[order], n_digits=2, n_passes=n // 200)
@@ -31,7 +31,7 @@ def digits_counting(random: _Random, n: int) -> _Pair:
 
 
 def digits_switching(random: _Random, n: int) -> _Pair:
-    """0 or 1, then 2 or 3, and so on: what the two labels mean changes suddenly."""
+    """Return digits 0 and 1, then 2 and 3, and so on: the two labels change their meaning."""
     digits = load_digits()
     order = random.permutation(len(digits.target))[:n]
     order = order[np.argsort(digits.target[order] // 2, kind="stable")]
@@ -39,38 +39,38 @@ def digits_switching(random: _Random, n: int) -> _Pair:
 
 
 def bananas(random: _Random, n: int) -> _Pair:
-    """River's bananas."""
+    """Return River's bananas."""
     X, y = river_table("Bananas")
     return X[:n], y[:n].astype(int)
 
 
 def image_segments(random: _Random, n: int) -> _Pair:
-    """River's image segments, in the order of the file."""
+    """Return River's image segments, in the order of the file."""
     X, names = river_table("ImageSegments")
     return X[:n], np.unique(names, return_inverse=True)[1][:n]
 
 
 def phishing(random: _Random, n: int) -> _Pair:
-    """River's phishing."""
+    """Return River's phishing."""
     X, y = river_table("Phishing")
     return X[:n], y[:n].astype(int)
 
 
 def yeast(random: _Random, n: int) -> _Pair:
-    """River's yeast: the second of its labels, which 4 genes in 10 have."""
+    """Return River's yeast with its second label, which 4 genes in 10 have."""
     X, y = river_table("Yeast", ["Class2"])
     return X[:n], y[:n, 0].astype(int)
 
 
 def sea(random: _Random, n: int) -> _Pair:
-    """Street and Kim 2001: two of three features, four thresholds, one in ten labels is wrong."""
+    """Return SEA (Street and Kim 2001): four thresholds one after another, 10 % wrong labels."""
     X = random.uniform(0, 10, (n, 3))
     threshold = np.array([8.0, 9.0, 7.0, 9.5])[4 * np.arange(n) // n]
     return X, _flipped(random, X[:, 0] + X[:, 1] <= threshold, 0.1)
 
 
 def agrawal(random: _Random, n: int) -> _Pair:
-    """Agrawal and others 1993: loans by three of their ten functions, one after another."""
+    """Return loans by three functions of Agrawal and others (1993), one after another."""
     salary = random.uniform(20e3, 150e3, n)
     commission = np.where(salary >= 75e3, 0.0, random.uniform(10e3, 75e3, n))
     age = random.integers(20, 81, n)
@@ -88,7 +88,7 @@ def agrawal(random: _Random, n: int) -> _Pair:
 
 
 def hyperplane(random: _Random, n: int) -> _Pair:
-    """Hulten and others 2001: ten features, whose weights walk; one label in twenty is wrong."""
+    """Return a hyperplane of drifting weights (Hulten and others 2001), 5 % wrong labels."""
     X = random.random((n, 10))
     direction = np.cumprod(np.where(random.random((n, 10)) < 0.002, -1, 1), axis=0)
     weights = random.random(10) + np.cumsum(0.001 * direction, axis=0)
@@ -96,7 +96,7 @@ def hyperplane(random: _Random, n: int) -> _Pair:
 
 
 def rbf_drift(random: _Random, n: int, speed: float = 0.0005, n_classes: int = 5) -> _Pair:
-    """Fifty Gaussian clouds in ten dimensions; their centres move, and bounce off the walls."""
+    """Return fifty Gaussian clouds in ten dimensions; their centres move and bounce off walls."""
     n_centres, d = 50, 10
     labels = random.integers(n_classes, size=n_centres)
     widths, shares = random.uniform(0, 0.2, n_centres), random.random(n_centres)
@@ -109,7 +109,7 @@ def rbf_drift(random: _Random, n: int, speed: float = 0.0005, n_classes: int = 5
 
 
 def late_labels(random: _Random, n: int) -> _Pair:
-    """The same with three classes and half the speed."""
+    """Return the same clouds with three classes and half the speed."""
     return rbf_drift(random, n, speed=0.00025, n_classes=3)
 
 
@@ -121,7 +121,7 @@ _SEGMENTS = np.array([[int(bit) for bit in shown] for shown in (
 
 
 def led(random: _Random, n: int) -> _Pair:
-    """Breiman and others 1984: one bit in ten is wrong; 17 more bits do not count.
+    """Return LED digits (Breiman and others 1984): 10 % wrong bits, 17 irrelevant bits.
 
     Twice the seven bits that count move to other columns.
     """
@@ -134,7 +134,7 @@ def led(random: _Random, n: int) -> _Pair:
 
 
 def waveform(random: _Random, n: int) -> _Pair:
-    """Breiman and others 1984: mixtures of two of three triangles, with noise."""
+    """Return mixtures of two of three triangles with noise (Breiman and others 1984)."""
     peaks = np.array([11, 15, 7])
     triangles = np.maximum(0.0, 6.0 - np.abs(np.arange(1, 22) - peaks[:, None]))
     pairs = np.array([[0, 1], [0, 2], [1, 2]])
@@ -144,14 +144,14 @@ def waveform(random: _Random, n: int) -> _Pair:
 
 
 def random_tree(random: _Random, n: int) -> _Pair:
-    """Three classes on the leaves of a random tree; ten features, 5 % of labels are random."""
+    """Return three classes on the leaves of a random tree; 5 % of the labels are random."""
     X = random.random((n, 10))
     y = random.integers(3, size=2**6)[leaf_of(random, X, 6)]
     return X, np.where(random.random(n) < 0.05, random.integers(3, size=n), y)
 
 
 def checkerboard(random: _Random, n: int) -> _Pair:
-    """A board of four times four fields that rotates once by a right angle."""
+    """Return a board of four times four fields that rotates once by a right angle."""
     X = random.uniform(-1, 1, (n, 2))
     angle = np.linspace(0, np.pi / 2, n)
     u = X[:, 0] * np.cos(angle) - X[:, 1] * np.sin(angle)
@@ -160,7 +160,7 @@ def checkerboard(random: _Random, n: int) -> _Pair:
 
 
 def new_classes(random: _Random, n: int) -> _Pair:
-    """Twenty classes of two Gaussian clouds each; a new one every so many rows."""
+    """Return twenty classes of two Gaussian clouds each, which appear one after another."""
     n_classes, d = 20, 10
     centres = 2.0 * random.standard_normal((n_classes, 2, d))
     known = np.minimum(2 + n_classes * np.arange(n) // n, n_classes)
@@ -169,7 +169,7 @@ def new_classes(random: _Random, n: int) -> _Pair:
 
 
 def outliers(random: _Random, n: int) -> _Pair:
-    """Two moons and four features of noise; some rows are a million times too large."""
+    """Return two moons and four features of noise; 1 % of the rows are multiplied by 1e6."""
     y, angle = random.integers(2, size=n), random.uniform(0, np.pi, n)
     side = 1 - 2 * y
     moons = np.stack([side * np.cos(angle) + y, side * np.sin(angle) + 0.5 * y], axis=1)
@@ -179,12 +179,12 @@ def outliers(random: _Random, n: int) -> _Pair:
 
 
 def units(random: _Random, n: int) -> _Pair:
-    """A quadratic concept of four of eight features, each in a unit of its own."""
+    """Return a quadratic concept of four of eight features, each in its own unit."""
     X = random.standard_normal((n, 8))
     y = X[:, 0] * X[:, 1] + X[:, 2] ** 2 + X[:, 3] > 1
     return in_odd_units(random, X), _flipped(random, y, 0.02)
 
 
 def _flipped(random: _Random, y: np.ndarray, share: float) -> np.ndarray:
-    """Two classes, of which a share is wrong."""
+    """Return labels of two classes with a share of wrong ones."""
     return (y ^ (random.random(len(y)) < share)).astype(int)

@@ -41,7 +41,7 @@ def _ours(make: Callable[[], Any], most_rows: int | None = None) -> Contestant:
 
 
 def _preset(name: str, task: str, most_rows: int | None = None) -> Contestant:
-    """A preset with nothing tuned, on scaled rows (and targets)."""
+    """Make a contestant of a preset with its defaults, on scaled rows (and targets)."""
     params = {"scaling": "running"}
     if task == "regressor":
         params["target_scaling"] = "running"
@@ -54,7 +54,7 @@ def _committee(names: list[str], task: str) -> Contestant:
 
 
 def _public(name: str) -> dict[str, Contestant]:
-    """An estimator without parameters, where this version of the library has it."""
+    """Make a contestant of an estimator without parameters, if the library has it."""
     return {name: _ours(lambda: getattr(ks, name)())} if name in ks.__all__ else {}
 
 
@@ -62,7 +62,7 @@ def _river(
     name: str, scaled: str | None = "StandardScaler", wrapped: str | None = None,
     most_rows: int | None = None, **params: Any,
 ) -> Contestant:  # fmt: skip
-    """A learner of River behind an online scaler, wrapped where there are more than two classes."""
+    """Make a contestant of a River learner behind a scaler, wrapped for three or more classes."""
 
     def make(n_classes: int) -> Any:
         model = _from_river(name, **params)
@@ -92,7 +92,7 @@ def _logistic(n_classes: int) -> Any:
 
 
 def _scikit_learn(name: str, with_features: bool) -> Contestant:
-    """A linear model of scikit-learn behind a scaler, on Nystroem's features or without."""
+    """Make a contestant of a scikit-learn linear model behind a scaler, on Nystroem features."""
 
     def make(n_classes: int) -> Any:
         from sklearn import linear_model

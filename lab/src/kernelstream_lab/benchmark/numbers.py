@@ -15,7 +15,7 @@ _Pair = tuple[np.ndarray, np.ndarray]
 
 
 def _friedman(U: np.ndarray) -> np.ndarray:
-    """Friedman 1991, of five features in [0, 1]."""
+    """Return Friedman's function (1991) of five features in [0, 1]."""
     return (
         10 * np.sin(np.pi * U[:, 0] * U[:, 1])
         + 20 * (U[:, 2] - 0.5) ** 2
@@ -25,7 +25,7 @@ def _friedman(U: np.ndarray) -> np.ndarray:
 
 
 def friedman_drift(random: _Random, n: int) -> _Pair:
-    """Ten features, of which five count; twice, others take their roles. Noise 1."""
+    """Return Friedman's function of five of ten features, which change their roles twice."""
     X = random.random((n, 10))
     roles = np.stack([np.arange(10), random.permutation(10), random.permutation(10)])
     played = np.take_along_axis(X, roles[3 * np.arange(n) // n], axis=1)
@@ -33,7 +33,7 @@ def friedman_drift(random: _Random, n: int) -> _Pair:
 
 
 def robot_arm(random: _Random, n: int) -> _Pair:
-    """How far the hand of an arm in the plane is from a target; four angles and four lengths."""
+    """Return the distance between a robot's hand and a target, by four angles and four lengths."""
     angles = random.uniform(-np.pi / 2, np.pi / 2, (n, 4))
     lengths = random.uniform(0.2, 1.0, (n, 4))
     bearing = np.cumsum(angles, axis=1)
@@ -43,12 +43,12 @@ def robot_arm(random: _Random, n: int) -> _Pair:
 
 
 def flipping(random: _Random, n: int) -> _Pair:
-    """Sutton 1992: five of twenty weights count; every 100 rows one of them changes its sign."""
+    """Return Sutton's stream (1992): one of five weights changes its sign every 100 rows."""
     return flipping_weights(n, every=100, noise=0.3, random_state=int(random.integers(2**31)))
 
 
 def water_flow(random: _Random, n: int) -> _Pair:
-    """River's water flow: the next hour, from the 24 hours before it."""
+    """Return River's water flow of the next hour, with the 24 hours before it."""
     from river import datasets
 
     series = np.array([y for _, y in datasets.WaterFlow()])
@@ -57,46 +57,46 @@ def water_flow(random: _Random, n: int) -> _Pair:
 
 
 def trump_approval(random: _Random, n: int) -> _Pair:
-    """River's approval ratings, of five agencies and the date."""
+    """Return River's approval ratings, by five agencies and the date."""
     X, y = river_table("TrumpApproval")
     return X[:n], y[:n]
 
 
 def sp500(random: _Random, n: int) -> _Pair:
-    """River's stocks: the returns of ten, and the next day's mean return."""
+    """Return the returns of ten of River's stocks, and the mean return of the next day."""
     X, y = river_table("SP500Stocks")
     return X[:n], y[:n]
 
 
 def units(random: _Random, n: int) -> _Pair:
-    """Friedman's function, ten features in units of their own, the target in the millions."""
+    """Return Friedman's function with features in odd units and a target in the millions."""
     X = random.random((n, 10))
     y = 1e6 * (_friedman(X) + random.standard_normal(n)) + 1e8
     return in_odd_units(random, X), y
 
 
 def outliers(random: _Random, n: int) -> _Pair:
-    """Friedman's function; some rows arrive a million times too large, their targets as usual."""
+    """Return Friedman's function; 1 % of the rows are multiplied by 1e6, their targets are not."""
     X = random.random((n, 10))
     return with_outliers(random, X), _friedman(X) + random.standard_normal(n)
 
 
 def heavy_tails(random: _Random, n: int) -> _Pair:
-    """Six lognormal features; the target is a function of their logarithms, with noise of t(3)."""
+    """Return six lognormal features and a function of their logarithms, with noise of t(3)."""
     Z = random.standard_normal((n, 6))
     y = np.sin(2 * Z[:, 0]) + Z[:, 1] * (Z[:, 2] > 0) + 0.5 * Z[:, 3]
     return np.exp(1.5 * Z), y + 0.2 * random.standard_t(3, n)
 
 
 def many_features(random: _Random, n: int) -> _Pair:
-    """Fifty normal features, of which five count, one of them by its square."""
+    """Return fifty normal features; the target depends on five, on one of them by its square."""
     X = random.standard_normal((n, 50))
     y = X[:, 0] + X[:, 1] * X[:, 2] + X[:, 3] ** 2 - 2 * np.tanh(X[:, 4])
     return X, y + 0.2 * random.standard_normal(n)
 
 
 def planes(random: _Random, n: int) -> _Pair:
-    """Breiman and others 1984: which of two planes holds depends on the first feature."""
+    """Return two planes, selected by the first feature (Breiman and others 1984)."""
     first = random.choice([-1.0, 1.0], (n, 1))
     others = random.integers(-1, 2, (n, 9)).astype(float)
     high = 3 + 3 * others[:, 0] + 2 * others[:, 1] + others[:, 2]
@@ -106,7 +106,7 @@ def planes(random: _Random, n: int) -> _Pair:
 
 
 def mackey_glass(random: _Random, n: int) -> _Pair:
-    """Mackey and Glass 1977, delay 17: six values six steps apart, and the one six steps ahead."""
+    """Return six values of the Mackey-Glass series (delay 17), and the one six steps ahead."""
     per_step, delay, lags, ahead = 10, 170, 6, 6
     total = per_step * (n + 6 * (lags + 1) + 200)
     z = np.full(total + delay, 1.2) + 0.05 * random.standard_normal(total + delay)
@@ -120,7 +120,7 @@ def mackey_glass(random: _Random, n: int) -> _Pair:
 
 
 def late_numbers(random: _Random, n: int) -> _Pair:
-    """A wave in four features whose direction turns slowly."""
+    """Return a wave in four features whose direction turns slowly."""
     X = random.standard_normal((n, 4))
     angle = np.linspace(0, np.pi, n)
     u = X[:, 0] * np.cos(angle) + X[:, 1] * np.sin(angle)
@@ -128,7 +128,7 @@ def late_numbers(random: _Random, n: int) -> _Pair:
 
 
 def steps(random: _Random, n: int) -> _Pair:
-    """One number for each leaf of a random tree of depth 5, eight features, noise 0.2."""
+    """Return one number per leaf of a random tree of depth 5, with noise 0.2."""
     X = random.random((n, 8))
     values = random.standard_normal(2**5)
     return X, values[leaf_of(random, X, 5)] + 0.2 * random.standard_normal(n)

@@ -1,7 +1,7 @@
 """One pass over a stream, by learners of each library: every row is predicted, then learned.
 
-Each function takes a learner, the task, X, y and `wait`: labels arrive together after so many rows.
-It returns what was said of each row before it was learned (a label, a number, or a score that is
+Each function takes a learner, the task, X, y and `wait`: labels arrive together after `wait` rows.
+It returns the prediction of each row before it was learned (a label, a number, or a score that is
 higher for anomalies), and the seconds of processor time that this took.
 """
 
@@ -30,7 +30,7 @@ def _bunches(n_rows: int, size: int) -> Iterator[slice]:
 def by_kernelstream(
     model: Any, task: str, X: np.ndarray, y: np.ndarray, wait: int
 ) -> tuple[np.ndarray, float]:
-    """By `prequential`, in its blocks; late labels by `predict` and `partial_fit`."""
+    """Pass by `prequential` in blocks of 1,000; with delayed labels predict, then `partial_fit`."""
     begin = time.process_time()
     if task == "novelty":
         result = ks.prequential(model, X)
@@ -51,7 +51,7 @@ def by_kernelstream(
 def by_river(
     model: Any, task: str, X: np.ndarray, y: np.ndarray, wait: int
 ) -> tuple[np.ndarray, float]:
-    """Row by row. The rows are made dictionaries before the time begins."""
+    """Pass row by row. The rows are converted to dictionaries before the time is measured."""
     dictionaries = [dict(enumerate(row)) for row in X.tolist()]
     targets = y.tolist()
     said = []
@@ -72,7 +72,7 @@ def by_river(
 def by_scikit_learn(
     steps: tuple[Any, Any, Any], task: str, X: np.ndarray, y: np.ndarray, wait: int
 ) -> tuple[np.ndarray, float]:
-    """In small blocks: a scaler, features (or None) that are chosen by the first rows, a model.
+    """Pass in blocks of 10 with a scaler, features (or None) of the first rows, and a model.
 
     Until the first block has been learned, or the features have been chosen, the mean or the most
     frequent label is predicted. Numbers are scaled by the mean and the deviation of earlier ones.
@@ -108,7 +108,7 @@ def by_scikit_learn(
 def by_baseline(
     kind: str, task: str, X: np.ndarray, y: np.ndarray, wait: int
 ) -> tuple[np.ndarray, float]:
-    """What needs no learner: the majority, the mean, what came last, or z-scores."""
+    """Predict without a learner: the majority, the mean, the last target, or z-scores."""
     begin = time.process_time()
     said = _z_scores(X) if kind == "z-score" else _from_targets(kind, y, wait)
     return said, time.process_time() - begin
@@ -133,7 +133,7 @@ def _from_targets(kind: str, y: np.ndarray, wait: int) -> np.ndarray:
 
 
 def _z_scores(X: np.ndarray) -> np.ndarray:
-    """The length of the vector of z-scores, by the mean and the variance of the rows before."""
+    """Return the length of each vector of z-scores, by the mean and variance of earlier rows."""
     n, d = X.shape
     mean, squares, said = np.zeros(d), np.zeros(d), np.zeros(n)
     for t, x in enumerate(X):

@@ -1,4 +1,4 @@
-"""What was found, as tables in Markdown and one picture."""
+"""The results as tables in Markdown and one picture."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ class Means(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The mean over both halves, or over that which there is."""
+        """Return the mean over both halves, or over the only one."""
         return float(np.nanmean([self.choosing, self.reporting]))
 
 
@@ -49,7 +49,7 @@ def _of_task(results: list[Result], task: str) -> dict[tuple[str, str], Result]:
 
 
 def summary(results: list[Result], task: str) -> list[Line]:
-    """One line per contestant that was run on all streams, and one for the best peers together.
+    """Return a line per contestant that was run on all streams, and one for the best peers.
 
     The best come first. Equal errors share the mean of their ranks.
     """
@@ -82,7 +82,7 @@ def summary(results: list[Result], task: str) -> list[Line]:
 
 
 def _ranks(errors: np.ndarray) -> np.ndarray:
-    """The rank of each contestant (line) on each stream, among those that ran on all rows."""
+    """Return the rank of each contestant on each stream, among those that ran on all rows."""
     takes_part = ~np.isnan(errors).any(axis=1)
     there = errors[takes_part]
     larger, equal = there[:, None] > there, there[:, None] == there
@@ -107,7 +107,7 @@ def _on_all_rows(result: Result) -> float:
 
 
 def shown(task: str, error: float) -> str:
-    """An error as it is printed: a percentage, a ratio, or the AUC."""
+    """Format an error: a percentage, a ratio, or the AUC."""
     if np.isnan(error):
         return "-"
     if task == "classify":
@@ -122,7 +122,7 @@ COLUMNS = [
 
 
 def cells(task: str, line: Line) -> list[str]:
-    """The cells of a line of the summary."""
+    """Return the cells of a line of the summary."""
     found = [line.name, line.library]
     for means in (line.start, line.whole):
         found += [shown(task, means.choosing), shown(task, means.reporting)]
@@ -131,7 +131,7 @@ def cells(task: str, line: Line) -> list[str]:
 
 
 def winners(results: list[Result], task: str) -> list[list[str]]:
-    """For each stream: its half, our best contestant, the best peer, and the better baseline."""
+    """Return for each stream its half, our best contestant, the best peer, the better baseline."""
     found = _of_task(results, task)
     lines = []
     for name, stream in STREAMS.items():
@@ -153,7 +153,7 @@ _WINNERS = ["stream", "half", "our best", "best peer", "better baseline", "what 
 
 
 def as_markdown(results: list[Result]) -> str:
-    """All tables, and what could not be run."""
+    """Return all tables, and the contestants that failed, as Markdown."""
     pieces = []
     for task, title in _TITLES.items():
         lines = summary(results, task)
@@ -176,7 +176,7 @@ def _markdown(head: list[str], lines: list[list[str]], n_left: int) -> str:
 
 
 def draw(results: list[Result], path: Path) -> None:
-    """Time against error: one plot for each task, one point for each contestant."""
+    """Draw time against error: one plot for each task, one point for each contestant."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -229,7 +229,7 @@ def _draw_task(axes: Any, task: str, lines: list[Line]) -> None:
 
 
 def _apart(heights: list[float], gap: float) -> list[float]:
-    """Rising heights, moved so that neighbours are a gap apart and the last is at most one."""
+    """Move rising heights so that neighbours are a gap apart and the last is at most one."""
     moved = list(heights)
     for i in range(1, len(moved)):
         moved[i] = max(moved[i], moved[i - 1] + gap)

@@ -1,4 +1,4 @@
-"""Lets contestants pass over streams, and keeps what was found, so that a run can go on."""
+"""Runs contestants on streams and stores the results, so that a run can be resumed."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ _WORST = {"classify": 1.0, "regress": 10.0, "novelty": 1.0}  # also what larger 
 
 @dataclass(frozen=True)
 class Result:
-    """What one contestant did on one stream.
+    """The result of one contestant on one stream.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def measure(stream: Stream, name: str, most_rows: int | None = None) -> Result:
 
 
 def _error(stream: Stream, said: np.ndarray, y: np.ndarray) -> float:
-    """The error of what was said. Rows before the first labels arrived do not count."""
+    """Return the error of the predictions. Rows before the first labels do not count."""
     begin = 0 if stream.wait == 1 else stream.wait
     if stream.task == "classify":
         return float(np.mean(said[begin:] != y[begin:]))
@@ -106,7 +106,7 @@ def run_all(
     streams: list[Stream], names: list[str] | None, folder: Path, most_rows: int | None = None,
     tell: Callable[[str, int, int], None] = lambda text, done, total: None,
 ) -> list[Result]:  # fmt: skip
-    """Measure contestants on streams; what the folder already has is not measured again.
+    """Measure contestants on streams, unless the folder has their results already.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def run_all(
 
 
 def _pairs(streams: list[Stream], names: list[str] | None) -> Iterator[tuple[Stream, str]]:
-    """Every stream with every contestant; slow ones come last, so that most is known soon."""
+    """Yield every stream with every contestant; slow contestants come last."""
     for slow in (False, True):
         for stream in streams:
             for name, contestant in CONTESTANTS[stream.task].items():
@@ -151,7 +151,7 @@ def _n_rows(stream: Stream, contestant: Contestant, most_rows: int | None) -> in
 def _key(
     stream: Stream, name: str, contestant: Contestant, most_rows: int | None
 ) -> dict[str, Any]:
-    """What a result belongs to: if any of this changes, it is measured again."""
+    """Return the circumstances of a result: if one of them changes, it is measured again."""
     n_rows = _n_rows(stream, contestant, most_rows)
     return {
         "stream": stream.name, "contestant": name, "task": stream.task,

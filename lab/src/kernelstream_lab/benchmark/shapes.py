@@ -1,4 +1,4 @@
-"""What the generators of several tasks share."""
+"""Helpers that generators of several tasks share."""
 
 from typing import Any
 
@@ -14,18 +14,18 @@ __all__ = [
 
 
 def in_odd_units(random: np.random.Generator, X: np.ndarray) -> np.ndarray:
-    """The same features in units from 1e-6 to 1e6, with offsets of up to ten units."""
+    """Return the features in units from 1e-6 to 1e6, with offsets of up to ten units."""
     units = 10.0 ** random.permutation(np.linspace(-6, 6, X.shape[1]))
     return (X + random.uniform(-10, 10, X.shape[1])) * units
 
 
 def with_outliers(random: np.random.Generator, X: np.ndarray) -> np.ndarray:
-    """One percent of the rows are multiplied by 1e6."""
+    """Return the rows with one percent of them multiplied by 1e6."""
     return X * np.where(random.random(len(X)) < 0.01, 1e6, 1.0)[:, None]
 
 
 def leaf_of(random: np.random.Generator, X: np.ndarray, depth: int) -> np.ndarray:
-    """The leaf that each row reaches in a random tree over features in [0, 1]."""
+    """Return the leaf that each row reaches in a random tree over features in [0, 1]."""
     leaf = np.zeros(len(X), dtype=int)
     for level in range(depth):
         n_nodes = 2**level
@@ -37,7 +37,7 @@ def leaf_of(random: np.random.Generator, X: np.ndarray, depth: int) -> np.ndarra
 
 
 def moving(random: np.random.Generator, centres: np.ndarray, speed: float, n: int) -> Any:
-    """Where the centre of each row is. Centres move straight, and bounce off the walls."""
+    """Return the centre of each row. Centres move straight, and bounce off the walls."""
     direction = random.standard_normal(centres.shape)
     velocity = speed * direction / np.linalg.norm(direction, axis=1, keepdims=True)
 
@@ -49,7 +49,7 @@ def moving(random: np.random.Generator, centres: np.ndarray, speed: float, n: in
 
 
 def river_table(name: str, targets: list[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """All rows of a data set that is inside River, in their order, and their targets."""
+    """Return all rows of a data set of River, in their order, and their targets."""
     from river import datasets
 
     X, y = [], []

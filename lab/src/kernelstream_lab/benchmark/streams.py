@@ -26,7 +26,7 @@ class Rows(NamedTuple):
     y: np.ndarray
 
     def checksum(self) -> str:
-        """A number that changes with the rows."""
+        """Return a number that changes with the rows."""
         found = zlib.crc32(np.ascontiguousarray(self.X, dtype=float).tobytes())
         return f"{zlib.crc32(np.ascontiguousarray(self.y, dtype=float).tobytes(), found):08x}"
 
@@ -60,11 +60,11 @@ class Stream(NamedTuple):
 
     @property
     def seed(self) -> int:
-        """The seed of the random generator, which follows from the name."""
+        """Return the seed of the random generator, which follows from the name."""
         return zlib.crc32(self.name.encode())
 
     def rows(self) -> Rows:
-        """The rows, the same at every call."""
+        """Return the rows, the same at every call."""
         return _rows(self)
 
 

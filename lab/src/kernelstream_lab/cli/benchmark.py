@@ -15,7 +15,7 @@ __all__ = ["benchmark", "chosen_contestants", "chosen_streams", "list_all"]
 
 
 def chosen_streams(task: str | None, names: str | None) -> list[Stream]:
-    """The streams of a task, or those that are named, separated by commas."""
+    """Return the streams of a task, or the named ones, separated by commas."""
     if task is not None:
         one_of("--task", task, list(TASKS))
     wanted = _split(names)
@@ -34,7 +34,7 @@ def chosen_streams(task: str | None, names: str | None) -> list[Stream]:
 
 
 def chosen_contestants(streams: list[Stream], names: str | None) -> list[str] | None:
-    """The contestants that are named, separated by commas; None: all."""
+    """Return the named contestants, separated by commas; None means all."""
     if names is None:
         return None
     known = {name for stream in streams for name in CONTESTANTS[stream.task]}
@@ -60,7 +60,7 @@ def list_all(console: Console) -> None:
 def benchmark(
     streams: list[Stream], contestants: list[str] | None, out: Path, quick: bool, console: Console
 ) -> None:
-    """Measure what is not in the folder yet, print the tables, write tables and picture."""
+    """Measure the missing results, print the tables, and write tables and picture."""
     columns = [
         BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     ]  # fmt: skip

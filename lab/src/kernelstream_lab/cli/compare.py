@@ -77,7 +77,7 @@ def _classifiers() -> list[str]:
 
 
 def _digits(data: str, seed: int, console: Console) -> Digits:
-    """USPS, or scikit-learn's digits if USPS is not found."""
+    """Return USPS, or scikit-learn's digits if USPS is not found."""
     if data == "usps":
         try:
             found = datasets.load("usps")

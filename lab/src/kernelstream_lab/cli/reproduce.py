@@ -34,7 +34,7 @@ class _Run:
 
 
 def chosen(names: list[str]) -> list[Experiment]:
-    """The experiments with these names; "all" means all of them."""
+    """Return the experiments with these names; "all" means all of them."""
     if not names:
         raise ValueError(
             "no experiment was named: give names, or 'all'; --list shows what there is."
@@ -56,7 +56,7 @@ def list_experiments(console: Console) -> None:
 def reproduce(
     experiments: list[Experiment], data: Path | None, out: Path, seed: int, quick: bool
 ) -> bool:
-    """Run experiments, and write their files and the page. Returns whether none failed."""
+    """Run experiments, write their files and the page, and return whether none failed."""
     console = Console()
     runs = []
     with _progress(len(experiments)) as tell:
@@ -114,7 +114,7 @@ def _summary(runs: list[_Run]) -> Table:
 
 
 def _remarks(runs: list[_Run]) -> list[str]:
-    """The claims that do not hold, and the experiments that did not run."""
+    """Return the claims that do not hold, and the experiments that did not run."""
     broken = [
         f"{run.experiment.name} does not show: {check.statement} ({check.evidence})"
         for run in runs

@@ -21,7 +21,7 @@ class Counter(NamedTuple):
 
 
 def counter(setting: Setting) -> Counter:
-    """A stream with 600 of each digit, twice from 000 to 999; a quick run counts to 99.
+    """Return a stream with 600 of each digit, twice from 000 to 999; a quick run counts to 99.
 
     The training digits of USPS have too few eights and fives, so the test digits follow them.
     """

@@ -31,17 +31,17 @@ class Learner(NamedTuple):
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """0.169 as "16.9 %"."""
+    """Format a share: 0.169 as "16.9 %"."""
     return f"{100 * share:.{digits}f} %"
 
 
 def numbers(values: Any) -> list[float]:
-    """Floats rounded to five digits, for JSON."""
+    """Round to five digits, as floats for JSON."""
     return [float(f"{value:.5g}") for value in np.asarray(values, dtype=float)]
 
 
 def spaced(n_rows: int, n_points: int = 700) -> np.ndarray:
-    """Some of the rows 0, 1, ...: all early rows, later ones evenly spaced on a log scale."""
+    """Return row numbers to draw: all early rows, and later ones evenly spaced on a log scale."""
     rows = np.unique(np.geomspace(1, n_rows, min(n_rows, n_points)).round().astype(int))
     return rows - 1
 
@@ -52,7 +52,7 @@ def unit_rows(X: np.ndarray) -> np.ndarray:
 
 
 def result_of(result: PrequentialResult, line: str, rows: np.ndarray | None = None) -> dict:
-    """The stored results of a run: errors and step sizes at some of the rows, and totals."""
+    """Return the stored results of a run: errors and step sizes at some rows, and totals."""
     rows = spaced(len(result.errors)) if rows is None else rows
     return {
         "line": line,
@@ -65,7 +65,7 @@ def result_of(result: PrequentialResult, line: str, rows: np.ndarray | None = No
 
 
 def compare(setting: Setting, learners: list[Learner], X: Any, y: Any) -> dict[str, dict]:
-    """Run every learner once over the same stream; results by label."""
+    """Run every learner once over the same stream, and return the results by label."""
     return {
         learner.label: result_of(prequential(learner.model, X, y), learner.line)
         for learner in setting.each(learners, lambda learner: learner.label)
@@ -73,7 +73,7 @@ def compare(setting: Setting, learners: list[Learner], X: Any, y: Any) -> dict[s
 
 
 def error_rows(runs: dict[str, dict]) -> list[Row]:
-    """Table rows with the average error of every run, which the papers show in figures only."""
+    """Return table rows with the average error of every run, which the papers only draw."""
     return [
         Row(f"average error, {label}", "-", percent(run["error"])) for label, run in runs.items()
     ]

@@ -21,7 +21,7 @@ class Problem(NamedTuple):
     C: float
 
     def kernel(self) -> Homogenized:
-        """An RBF kernel plus lambda^2, with lambda = 0.1."""
+        """Return an RBF kernel plus lambda^2, with lambda = 0.1."""
         return Homogenized(RBF(1 / (2 * self.sigma**2)), 0.1)
 
 
@@ -39,7 +39,7 @@ def online(preset: str, problem: Problem) -> Any:
 
 
 def mean_error(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    """The mean squared error of a model."""
+    """Return the mean squared error of a model."""
     return float(np.mean((model.predict(X) - y) ** 2))
 
 

@@ -29,7 +29,7 @@ class Report:
 
     @property
     def n_holding(self) -> int:
-        """The number of checks that hold."""
+        """Return the number of checks that hold."""
         return sum(check.holds for check in self.outcome.checks)
 
 
@@ -96,7 +96,7 @@ def _surroundings() -> dict[str, Any]:
 
 
 def _json(content: dict[str, Any]) -> str:
-    """JSON with one line per entry, so that people can read it too."""
+    """Format as JSON with one line per entry, which people can read."""
     lines = [
         f"{json.dumps(name)}: {json.dumps(value, allow_nan=False, default=_plain)}"
         for name, value in content.items()

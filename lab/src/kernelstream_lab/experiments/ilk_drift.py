@@ -35,7 +35,7 @@ def _explicit(decay: float, budget: Any) -> Any:
 
 
 def _models() -> dict[str, Any]:
-    """New learners by name; those with "(0)" do not forget."""
+    """Make new learners by name; those with "(0)" do not forget."""
     return {
         "ILK": _implicit(0.7, 0.015, Unbounded()),
         "SILK": _implicit(0.7, 0.015, _BUFFER),

@@ -19,7 +19,7 @@ _COLUMNS, _N_WORST = 10, 50
 
 
 def _sheet(images: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """Arrange images in rows of ten; empty places are white."""
+    """Arrange images in rows of ten; empty positions are white."""
     height, width = shape
     n_lines = -(-_N_WORST // _COLUMNS)
     sheet = np.full((n_lines * (height + 1), _COLUMNS * (width + 1)), images.min())

@@ -44,5 +44,5 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
     def with_notes(self, notes: list[str]) -> "Outcome":
-        """A copy with more notes at the beginning."""
+        """Return a copy with more notes at the beginning."""
         return replace(self, notes=[*notes, *self.notes])

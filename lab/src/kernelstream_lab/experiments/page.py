@@ -71,7 +71,7 @@ def _contents(reports: list[Report]) -> str:
 
 
 def _short(paper: str) -> str:
-    """The place and year of a paper, which follow its title."""
+    """Return the venue and year of a paper, which follow its title."""
     return paper.rpartition(". ")[2]
 
 
@@ -143,7 +143,7 @@ def _parameters(parameters: dict[str, Any]) -> str:
 
 
 def _colophon(reports: list[Report]) -> str:
-    """How the results were made; usually the same for all experiments."""
+    """Describe how the results were made; usually the same for all experiments."""
     seen: dict[str, list[str]] = {}
     for report in reports:
         told = report.circumstances

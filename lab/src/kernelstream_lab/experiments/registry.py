@@ -88,7 +88,7 @@ def experiment(
     caption: str, draw: Callable[[Any, dict[str, Any]], None],
     size: tuple[float, float] = (10.0, 3.9),
 ) -> Callable[[Callable[[Setting], Outcome]], Callable[[Setting], Outcome]]:  # fmt: skip
-    """Decorator that registers a function as an experiment, named after its file."""
+    """Register a function as an experiment, named after its file."""
 
     def register(perform: Callable[[Setting], Outcome]) -> Callable[[Setting], Outcome]:
         name = perform.__module__.rpartition(".")[2].replace("_", "-")
@@ -101,7 +101,7 @@ def experiment(
 
 
 def all_experiments() -> list[Experiment]:
-    """All experiments, in the order of the papers and of their figures."""
+    """Return all experiments, in the order of the papers and of their figures."""
     return sorted(
         _EXPERIMENTS.values(),
         key=lambda found: (PAPERS.index(found.paper), re.findall(r"\d+", found.figure), found.name),
@@ -109,7 +109,7 @@ def all_experiments() -> list[Experiment]:
 
 
 def names() -> list[str]:
-    """The names of the experiments.
+    """Return the names of the experiments.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def names() -> list[str]:
 
 
 def find(name: str) -> Experiment:
-    """An experiment by name.
+    """Return an experiment by name.
 
     Examples
     --------

@@ -25,11 +25,11 @@ class Digits(NamedTuple):
     shape: tuple[int, int]
 
     def gamma(self, sigma: float, n_pixels: int) -> float:
-        """1 / (2 sigma^2) for images of `n_pixels`; scaled by the number of pixels for others."""
+        """Return gamma, 1 / (2 sigma^2) for `n_pixels`, scaled to the pixels of these images."""
         return n_pixels / self.X.shape[1] / (2 * sigma**2)
 
     def first(self, n_rows: int) -> "Digits":
-        """A copy with at most `n_rows` training rows."""
+        """Return a copy with at most `n_rows` training rows."""
         return self._replace(X=self.X[:n_rows], y=self.y[:n_rows])
 
 
@@ -67,7 +67,7 @@ class Setting:
             )
 
     def choose(self, full: Choice, quick: Choice) -> Choice:
-        """The first value in a full run, the second in a quick run."""
+        """Return the first value in a full run, the second in a quick run."""
         return quick if self.quick else full
 
     def each(self, items: Iterable[Item], label: Callable[[Item], str] = str) -> Iterator[Item]:
@@ -78,11 +78,11 @@ class Setting:
             yield item
 
     def random(self, number: int = 0) -> np.random.Generator:
-        """The random generator of a trial."""
+        """Return the random generator of a trial."""
         return np.random.default_rng(10_000 * self.seed + number)
 
     def load(self, name: str) -> Any:
-        """Load a data set, or raise a `DatasetError` that says how to get it.
+        """Load a data set, or raise a `DatasetError` that explains how to get it.
 
         A quick run looks only in the given folders, because a download is not quick.
         """
@@ -94,11 +94,11 @@ class Setting:
         return datasets.load(name, self.data)
 
     def usps(self) -> Digits:
-        """USPS in [-1, 1]. A quick run without it uses scikit-learn's digits."""
+        """Return USPS in [-1, 1]. A quick run without it uses scikit-learn's digits."""
         return self._digits("usps", (16, 16), lambda X: 2.0 * X - 1.0)
 
     def mnist(self) -> Digits:
-        """MNIST in [0, 1]. A quick run without it uses scikit-learn's digits."""
+        """Return MNIST in [0, 1]. A quick run without it uses scikit-learn's digits."""
         return self._digits("mnist", (28, 28), lambda X: X.astype(np.float32))
 
     def _digits(

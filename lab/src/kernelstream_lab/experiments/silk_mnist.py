@@ -43,7 +43,7 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
 
 
 def _learners(task: Task) -> dict[str, tuple[str, Callable[[int], Any]]]:
-    """The three learners by label: the line style, and how to make one for a buffer size."""
+    """Return the line style and the factory of each learner, by label."""
     decay = 1 / (500 * len(task.X))
 
     def explicit(step_size: Any) -> Callable[[int], Any]:

@@ -48,7 +48,7 @@ Subtractors = dict[str, Any]
 
 
 def _cautious(merging: Any) -> Subtractors:
-    """Foreground is learned with a fiftieth of the weight, the default of the subtractor."""
+    """Make subtractors that learn foreground with a fiftieth of the weight, the default."""
     return {
         "SILK": _silk(0.05, 0.003),
         "truncated NORMA": _norma(0.2, 0.1),
@@ -58,7 +58,7 @@ def _cautious(merging: Any) -> Subtractors:
 
 
 def _strict() -> Subtractors:
-    """Foreground is never learned."""
+    """Make subtractors that never learn foreground."""
     return {
         "SILK": _silk(0.05, 0.01, caution=0),
         "truncated NORMA": _norma(0.05, 0.3, caution=0),
@@ -67,7 +67,7 @@ def _strict() -> Subtractors:
 
 
 def _for_one_mask() -> Subtractors:
-    """For videos with one true mask: larger steps, to adapt to the light."""
+    """Make subtractors with larger steps, which adapt to the light, for videos with one mask."""
     return {
         "SILK": _silk(0.3, 0.01),
         "truncated NORMA": _norma(1.0, 0.1),
@@ -76,7 +76,7 @@ def _for_one_mask() -> Subtractors:
 
 
 def _opencv() -> dict[str, list[Any]]:
-    """OpenCV's subtractors, with and without shadow detection; none if OpenCV is missing."""
+    """Make OpenCV's subtractors, with and without shadow detection; none without OpenCV."""
     try:
         cv2 = import_module("cv2")
     except ImportError:
@@ -222,7 +222,7 @@ class Task(NamedTuple):
     subtractors: Subtractors
 
     def shown_row(self) -> int:
-        """The position of that frame in the video."""
+        """Return the position of that frame in the video."""
         return int(np.searchsorted(self.video.frame_numbers, self.shown))
 
 

@@ -46,7 +46,7 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
 
 
 def _run(model: Any, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, Any]:
-    """Squared errors of each row, before it is learned, and the model at the end."""
+    """Return the squared error of each row before it is learned, and the model at the end."""
     return prequential(model, X, y).errors, model
 
 
@@ -140,7 +140,7 @@ def _stream(setting: Setting, trial: int, n_rows: int) -> tuple[np.ndarray, np.n
 
 
 def _steps_on_the_way(model: Any, X: np.ndarray, y: np.ndarray, pieces: list) -> list[list[float]]:
-    """The step size of every weight after each piece of the stream."""
+    """Return the step size of every weight after each piece of the stream."""
     found = []
     for rows in pieces:
         model.partial_fit(X[rows], y[rows])

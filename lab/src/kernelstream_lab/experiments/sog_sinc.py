@@ -50,7 +50,7 @@ def _trial(n_rows: int, noise: float, random: np.random.Generator) -> dict[str, 
 
 
 def _averages(trials: list[list[dict[str, Score]]]) -> dict[str, dict[str, list[float]]]:
-    """Means over trials, one for each position on the horizontal axis."""
+    """Return means over trials, one for each position on the horizontal axis."""
     return {
         label: {
             "error": [float(np.mean([t[label].error for t in place])) for place in trials],

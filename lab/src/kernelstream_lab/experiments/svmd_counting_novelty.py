@@ -37,7 +37,7 @@ def _draw(figure: Any, series: dict[str, Any]) -> None:
 
 
 def _rise(steps: np.ndarray, event: int) -> float:
-    """The factor by which the step size grows within the rows that follow an event."""
+    """Return the factor by which the step size grows within the rows after an event."""
     return float(steps[event : event + _WINDOW].max() / steps[event])
 
 

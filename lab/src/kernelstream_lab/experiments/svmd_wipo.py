@@ -46,7 +46,7 @@ _RUNS = {
 
 
 def _learn(run: _Run, tree: Taxonomy, X: np.ndarray, y: np.ndarray, n_rows: int) -> dict[str, Any]:
-    """Make two passes with or without the tree; returns errors and tree distances by pass."""
+    """Make two passes with or without the tree, and return errors and tree losses by pass."""
     model = KernelClassifier(
         "linear", label_structure=tree if run.knows_tree else None, budget=1024,
         step_size=SMD(1.0, 0.1, 0.999, normalized=run.normalized), regularization=1 / n_rows,

@@ -35,7 +35,7 @@ class Video(NamedTuple):
     mask_rows: np.ndarray
 
     def between(self, first: int, last: int) -> "Video":
-        """The frames from number `first` to number `last`, both included."""
+        """Return the frames from number `first` to number `last`, both included."""
         begin, end = np.searchsorted(self.frame_numbers, [first, last + 1])
         known = (self.mask_rows >= begin) & (self.mask_rows < end)
         return Video(
@@ -44,7 +44,7 @@ class Video(NamedTuple):
         )  # fmt: skip
 
     def truth_of(self, row: int) -> tuple[np.ndarray, np.ndarray]:
-        """The pixels of a frame whose truth is known, and those that are foreground."""
+        """Return the pixels of a frame whose truth is known, and those that are foreground."""
         place = np.flatnonzero(self.mask_rows == row)
         known, truth = (
             found[place].max(axis=0, initial=False) for found in (self.scored, self.masks)
@@ -52,7 +52,7 @@ class Video(NamedTuple):
         return known, truth
 
     def window(self, top: int, left: int, size: int = 40, step: int = 4) -> "Video":
-        """Some pixels of a square of every frame."""
+        """Return some pixels of a square of every frame."""
         lines, columns = slice(top, top + size, step), slice(left, left + size, step)
         cut = {
             name: getattr(self, name)[:, lines, columns] for name in ("frames", "masks", "scored")
@@ -75,7 +75,7 @@ def _f_measure(hits: Any, n_alarms: Any, n_true: Any) -> Any:
 
 
 class Tally:
-    """Counts pixels by their score, separately for foreground and background.
+    """Counts of pixels by their score, separately for foreground and background.
 
     Scores are not negative, and the order of such floats is the order of their bits. The leading
     bits therefore form a logarithmic scale, which separates the small scores of foreground.
@@ -96,7 +96,7 @@ class Tally:
             self.counts[is_foreground] += np.bincount(chosen, minlength=self._N_LEVELS)
 
     def summary(self) -> dict[str, Any]:
-        """The ROC curve, the areas under it, and the best F-measure over all thresholds."""
+        """Return the ROC curve, the areas under it, and the best F-measure over all thresholds."""
         used = np.flatnonzero(self.counts.any(axis=0))
         false, true = np.cumsum(self.counts[:, used], axis=1)
         false_rate, true_rate = (
@@ -118,7 +118,7 @@ def _first_above(rates: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 class Alarms:
-    """Counts alarms and true foreground over frames."""
+    """Counts of alarms and true foreground over frames."""
 
     def __init__(self) -> None:
         self.hits = self.n_alarms = self.n_true = self.n_pixels = 0
@@ -131,7 +131,7 @@ class Alarms:
         self.n_pixels += truth.size
 
     def summary(self) -> dict[str, float]:
-        """The F-measure, and the rates of hits and false alarms."""
+        """Return the F-measure, and the rates of hits and false alarms."""
         return {
             "f": float(_f_measure(self.hits, self.n_alarms, self.n_true)),
             "hit_rate": self.hits / max(1, self.n_true),
@@ -167,7 +167,7 @@ def judge_masks(video: Video, subtractor: Any) -> dict[str, float]:
 
 
 def lines_of(mask: np.ndarray) -> list[str]:
-    """A mask as text, such as "0011" for each of its rows."""
+    """Return a mask as text, such as "0011" for each of its rows."""
     return ["".join(line) for line in mask.astype(int).astype(str)]
 
 
