@@ -162,17 +162,16 @@ def _check_gradients(kernel: Kernel, X: np.ndarray) -> None:
 def check_loss(entry: losses.LossEntry) -> None:
     """Compare the derivatives of a loss with finite differences, away from its kinks.
 
-        Parameters
-        ----------
-        entry : LossEntry
-            As `kernelstream.losses.find` returns it.
+    Parameters
+    ----------
+    entry : LossEntry
+        As `kernelstream.losses.find` returns it.
 
-        Examples
-        --------
-        >>> from kernelstream import losses
-    from kernelstream.committee import AutoDetector, DetectorMember
-        >>> from kernelstream.testing import check_loss
-        >>> check_loss(losses.find("regression", "huber", single_output=True))
+    Examples
+    --------
+    >>> from kernelstream import losses
+    >>> from kernelstream.testing import check_loss
+    >>> check_loss(losses.find("regression", "huber", single_output=True))
     """
     random = np.random.default_rng(0)
     n_outputs = 1 if entry.single_output else 4
