@@ -1,6 +1,7 @@
 """What ARCHITECTURE.md promises of the shape of the code."""
 
 import ast
+import re
 import sys
 from pathlib import Path
 
@@ -92,3 +93,20 @@ def test_every_part_is_registered_in_its_own_package(package):
         if entry.cls.__module__.startswith("kernelstream.")
     }
     assert modules == {package}
+
+
+# --- the map --------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_map_is_short_and_names_files_that_exist():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    assert len(text.split()) <= 1200
+    named = re.findall(r"`([\w./]+(?:/|\.py))`", text)
+    assert len(named) > 30
+    known = [path.as_posix() for top in ("src", "lab", "tests") for path in (ROOT / top).rglob("*")]
+    ends = {path.removeprefix(ROOT.as_posix()) for path in known}
+    lost = [name for name in named if not any(end.endswith(f"/{name.rstrip('/')}") for end in ends)]
+    lost = [name for name in lost if not (ROOT / name).exists()]
+    assert not lost, f"ARCHITECTURE.md names {lost}, which are not there."
