@@ -24,7 +24,7 @@ PAGES = sorted(
 INTERNAL = {
     "__main__", "arrays", "cli", "compiled", "compiler", "drawing", "elementary",
     "expansion", "files", "imports", "learner", "progress", "stack", "steps",
-    "stores", "threads", "waiting", "words",
+    "delayed_labels", "stores", "threads", "words",
 }  # fmt: skip
 
 
