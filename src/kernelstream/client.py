@@ -240,7 +240,7 @@ class Client:
                     raise ConnectionError(self._no_answer(error)) from error
             else:
                 if answer.is_success:
-                    return answer.json()
+                    return dict(answer.json())
                 if answer.status_code not in _AGAIN or attempt == self.retries:
                     raise ServiceError(answer.status_code, _problem(answer))
                 asked = answer.headers.get("Retry-After", "")

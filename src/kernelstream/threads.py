@@ -123,9 +123,10 @@ def _openblas_setter(path: str) -> Callable[[int], Any] | None:
     """Return ``openblas_set_num_threads`` of a library, whose builds differ in the name."""
     library = ctypes.CDLL(path)
     for prefix, suffix in product(("scipy_", ""), ("64_", "_64", "")):
-        found = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
-        if found is not None:
-            found.argtypes, found.restype = [ctypes.c_int], None
+        setter = getattr(library, f"{prefix}openblas_set_num_threads{suffix}", None)
+        if setter is not None:
+            setter.argtypes, setter.restype = [ctypes.c_int], None
+            found: Callable[[int], Any] = setter
             return found
     return None
 

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import kernelstream as ks
 from kernelstream import losses
-from kernelstream.cli import app as commands
+from kernelstream.cli import arguments
 from kernelstream.cli.app import app
 from kernelstream.cli.baselines import Baselines
 from kernelstream.tables import SourceError, TableEncoder, open_source
@@ -203,11 +203,11 @@ def test_arff(tmp_path):
 
 
 def test_help_lists_presets_and_losses():
-    assert commands.PRESETS.split(", ") == ks.presets.names()
+    assert arguments.PRESETS.split(", ") == ks.presets.names()
     by_task = [
         ", ".join(losses.names(task)) for task in ("classification", "regression", "novelty")
     ]
-    assert "; ".join(by_task) == commands.LOSSES
+    assert "; ".join(by_task) == arguments.LOSSES
     shown = " ".join(call("run", "--help").stdout.split())
     assert "averaged-perceptron" in shown
     assert "epsilon_insensitive" in shown

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 import kernelstream as ks
 from kernelstream.cli import run as run_module
+from kernelstream.cli import run_options, run_pace, run_report
 from kernelstream.cli.app import app
 from kernelstream.tables import SourceError, TableEncoder, open_source
 
@@ -206,7 +207,7 @@ def test_numbers_are_no_labels(tmp_path):
     assert "target 'y' has 100 distinct numbers in 100 rows" in result.stderr
     assert "--task regress" in result.stderr
     result = call("run", tmp_path / "t.csv", "--target", "y", "--task", "classify", code=1)
-    assert "numbers rather than labels" in result.stderr
+    assert "a different number in every row" in result.stderr
     call("run", tmp_path / "t.csv", "--target", "y", "--task", "regress")
     # integers may be the names of something, if somebody says so
     call("run", tmp_path / "t.csv", "--target", "id", code=1)
@@ -577,20 +578,20 @@ def test_ctrl_c_while_the_source_is_waited_for_keeps_what_was_learned(
 
 
 def test_compiling_is_shown_and_left_out_of_the_rows_per_second(monkeypatch):
-    options = run_module.Options("t.csv", "label", "classify")
+    options = run_options.Options("t.csv", "label", "classify")
     terminal = io.StringIO()
     console = Console(file=terminal, force_terminal=True, width=200)
-    logger = logging.getLogger("kernelstream")
-    with run_module._Display(options, console) as display:
+    logger = logging.getLogger("kernelstream.compile")
+    with run_report.Display(options, console) as display:
         logger.warning("compiles [this], about %s seconds", 15)
         assert display.status.status == r"compiles \[this], about 15 seconds"
         assert not logger.propagate  # the line shows it, and nothing else
     assert logger.propagate
     assert display not in logger.handlers
     clock, compiling = [100.0], [7.0]
-    monkeypatch.setattr(run_module.time, "perf_counter", lambda: clock[0])
-    monkeypatch.setattr(run_module, "seconds_compiling", lambda: compiling[0])
-    pace = run_module._Pace(resumed=500)
+    monkeypatch.setattr(run_pace.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(run_pace, "seconds_compiling", lambda: compiling[0])
+    pace = run_pace.Pace(resumed=500)
     clock[0] += 50  # rows that were learned before are read
     pace.begin()
     clock[0], compiling[0] = clock[0] + 30, compiling[0] + 20
@@ -599,7 +600,7 @@ def test_compiling_is_shown_and_left_out_of_the_rows_per_second(monkeypatch):
 
 def test_the_first_block_says_that_it_may_compile(tmp_path, monkeypatch, without_compiler):
     said = []
-    monkeypatch.setattr(run_module._Display, "say", lambda self, text: said.append(text))
+    monkeypatch.setattr(run_report.Display, "say", lambda self, text: said.append(text))
     call("run", small(tmp_path / "t.csv"), "--target", "label", "--block", 20)
     assert "compiling" in said[0]
     assert [text.split(" rows")[0] for text in said[1:]] == ["20", "40", "60"]

@@ -220,10 +220,18 @@ def test_a_checkpoint_that_cannot_be_read_back_deletes_nothing(serve, monkeypatc
     served = serve(checkpoint_rows=20)
     served.learn(rows(0, 30)).result(30)
     until(lambda: served.state()["checkpoint_position"] == 30)
-    whole = served.served.to_bytes
+    write = served.served.write_to
+
+    def write_damaged(path, header, check):
+        def damage_and_check():
+            path.write_bytes(path.read_bytes()[:-9])
+            check()
+
+        write(path, header, damage_and_check)
+
     for k in range(5):
         with monkeypatch.context() as patch:
-            patch.setattr(served.served, "to_bytes", lambda header: whole(header)[:-9])
+            patch.setattr(served.served, "write_to", write_damaged)
             served.learn(rows(30 + 20 * k, 50 + 20 * k)).result(30)
             served._save()
         assert served.state()["checkpoint_position"] == 30

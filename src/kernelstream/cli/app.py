@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 import kernelstream
+from kernelstream.cli import arguments
 from kernelstream.cli.extensions import add_commands
 from kernelstream.cli.messages import errors_as_messages
 from kernelstream.cli.serve import register as register_serve
@@ -18,15 +19,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-
-# What help lists, as text: to ask the registry would take longer than to show the help.
-PRESETS = (
-    "svmd, svmd-single-step, norma, ilk, silk, silk-md, pa, linear-pa, svrseq, sog-svr, "
-    "sog-svr-paper, sog-svc, perceptron, averaged-perceptron, voted-perceptron, ballseptron, alma, "
-    "pegasos, adatron, lasvm, smd-linear, adagrad, rls"
-)
-LOSSES = "hinge, log_loss, perceptron; epsilon_insensitive, huber, squared_error; novelty"
 
 
 def _show_version(wanted: bool) -> None:
@@ -60,122 +52,34 @@ def demo(
         run(out)
 
 
-_Source = Annotated[
-    str,
-    typer.Argument(
-        help="CSV, ARFF or LIBSVM (also .gz, or - for standard input), Parquet, Arrow or NumPy."
-    ),
-]
-_Device = Annotated[
-    str | None,
-    typer.Option(
-        help="Where the model's points live, cuda, say; it pays from a --budget of 1,024 on."
-    ),
-]
-
-
 @app.command()
 def run(
-    source: _Source,
-    target: Annotated[
-        str | None,
-        typer.Option(help="Column to predict, by name or position; LIBSVM text needs none."),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(help="Column of keys: a model is learned for each of its values.")
-    ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(help="classify (the default for a target of labels), regress or novelty."),
-    ] = None,
-    algorithm: Annotated[
-        str | None,
-        typer.Option(
-            "--algorithm",
-            "--preset",
-            help=f"auto, a committee with nothing to tune (the default), or one of {PRESETS}.",
-        ),
-    ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            help="Of a single algorithm: rbf (the default), poly, linear, laplacian: see "
-            "kernelstream parts."
-        ),
-    ] = None,
-    gamma: Annotated[
-        float | None, typer.Option(help="gamma of the kernel; by default by the scaling.")
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            help="Largest number of support vectors, of the largest member in a committee; by "
-            "default 512, or what was chosen for the committee."
-        ),
-    ] = None,
-    loss: Annotated[
-        str | None, typer.Option(help=f"The loss; by default the task's own. One of {LOSSES}.")
-    ] = None,
-    nu: Annotated[
-        float | None, typer.Option(help="Share of rows that violate the margin, or raise alarms.")
-    ] = None,
-    prompt_targets: Annotated[
-        bool,
-        typer.Option(
-            "--prompt-targets",
-            help="Targets will always be known before the next row is predicted: add a member to "
-            "the committee that repeats the last one.",
-        ),
-    ] = False,
-    categories: Annotated[
-        str,
-        typer.Option(help="onehot (hashed beyond 64) or hash: how columns of text are encoded."),
-    ] = "onehot",
-    scale: Annotated[
-        bool,
-        typer.Option(
-            help="Centre and scale numbers by the rows before; the committee always does."
-        ),
-    ] = True,
-    missing: Annotated[
-        str | None,
-        typer.Option(
-            help="A missing number or date: mean (the mean so far; the default), indicator (and a "
-            "feature that says so), or skip (a bad row)."
-        ),
-    ] = None,
-    features: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of features of LIBSVM text; by default up to 1,048,576."),
-    ] = None,
-    file_format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", help="csv, arff, libsvm, parquet, arrow, numpy, if the name does not say."
-        ),
-    ] = None,
-    block: Annotated[int, typer.Option(min=1, help="Number of rows read at a time.")] = 1000,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(help="Folder for checkpoints, from which the same command resumes."),
-    ] = None,
-    checkpoint_rows: Annotated[
-        int, typer.Option(min=1, help="Number of rows between two checkpoints.")
-    ] = 10_000,
-    model: Annotated[Path | None, typer.Option(help="Save the model to this file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Plot error and step size here.")] = None,
-    metrics: Annotated[
-        Path | None, typer.Option(help="Write one line of JSON per block to this file.")
-    ] = None,
-    bad_rows: Annotated[
-        Path | None, typer.Option(help="Write one line of JSON per bad row to this file.")
-    ] = None,
-    to: Annotated[
-        str | None,
-        typer.Option(help="Send the rows to this model of a service, which learns them instead."),
-    ] = None,
-    device: _Device = None,
-    token_file: Annotated[Path | None, typer.Option(help="File of the service's token.")] = None,
+    source: arguments.Source,
+    target: arguments.Target = None,
+    key: arguments.Key = None,
+    task: arguments.Task = None,
+    algorithm: arguments.Algorithm = None,
+    kernel: arguments.Kernel = None,
+    gamma: arguments.Gamma = None,
+    budget: arguments.Budget = None,
+    loss: arguments.Loss = None,
+    nu: arguments.Nu = None,
+    prompt_targets: arguments.PromptTargets = False,
+    categories: arguments.Categories = "onehot",
+    scale: arguments.Scale = True,
+    missing: arguments.Missing = None,
+    features: arguments.Features = None,
+    file_format: arguments.FileFormat = None,
+    block: arguments.BlockRows = 1000,
+    checkpoint: arguments.CheckpointFolder = None,
+    checkpoint_rows: arguments.CheckpointRows = 10_000,
+    model: arguments.ModelFile = None,
+    plot: arguments.PlotFile = None,
+    metrics: arguments.MetricsFile = None,
+    bad_rows: arguments.BadRowsFile = None,
+    to: arguments.ModelUrl = None,
+    device: arguments.Device = None,
+    token_file: arguments.TokenFile = None,
 ) -> None:
     """Learn a table as a stream: predict each row, then learn it.
 
@@ -184,8 +88,8 @@ def run(
     """
     from rich.console import Console
 
-    from kernelstream.cli.run import TASKS, Options
     from kernelstream.cli.run import run as run_source
+    from kernelstream.cli.run_options import TASKS, Options
     from kernelstream.parts import one_of
 
     with errors_as_messages():
@@ -218,7 +122,7 @@ def run(
 @app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="A saved model, or a folder of checkpoints.")],
-    source: _Source,
+    source: arguments.Source,
     target: Annotated[
         str | None,
         typer.Option(help="Column of targets to leave out, where the model does not know it."),
@@ -242,7 +146,7 @@ def predict(
             "--format", help="csv, arff, libsvm, parquet, arrow, numpy, if the name does not say."
         ),
     ] = None,
-    device: _Device = None,
+    device: arguments.Device = None,
 ) -> None:
     """Predict every row of a table: one line per row with its number, prediction and score.
 

@@ -93,7 +93,8 @@ class ByKey:
 
     def names(self, extra: dict[str, Any]) -> list[str] | None:
         """Return the names of all columns that rows had, that of the keys included."""
-        return extra.get("progress", {}).get("columns")
+        columns: list[str] | None = extra.get("progress", {}).get("columns")
+        return columns
 
     def rows(self, block: Block) -> tuple[Any, dict[int, str]]:
         """Return the rows as numbers, and what is wrong with some."""

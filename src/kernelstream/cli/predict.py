@@ -9,7 +9,7 @@ import numpy as np
 from kernelstream import committee as _committee  # noqa: F401 (whose estimators files may hold)
 from kernelstream import persistence
 from kernelstream.cli.by_key import ByKey, Further, listed, separated
-from kernelstream.cli.widths import matched
+from kernelstream.cli.sparse_width import matched
 from kernelstream.estimators.files import with_header
 from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.loading import load_with_header
@@ -163,9 +163,9 @@ class _Single:
 def _scores(model: Any, X: Any) -> np.ndarray:
     """One number per row: the highest score, the prediction itself, or the novelty score."""
     if not hasattr(model, "decision_function"):
-        return model.predict(X)
+        return np.asarray(model.predict(X))
     scores = model.decision_function(X)
-    return scores if scores.ndim == 1 else scores.max(axis=1)
+    return np.asarray(scores if scores.ndim == 1 else scores.max(axis=1))
 
 
 def newest(path: Path) -> Path:

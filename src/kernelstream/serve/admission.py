@@ -33,11 +33,12 @@ class Admission:
     def problems(self, block: Block) -> dict[int, str]:
         """Return why rows cannot be learned, by row."""
         targets = {} if block.targets is None else self.target_problems(block.targets)
-        return targets | self.key_problems(block) | self._served.row_problems(block)
+        of_rows: dict[int, str] = self._served.row_problems(block)
+        return targets | self.key_problems(block) | of_rows
 
     def target_problems(self, targets: list[Any]) -> dict[int, str]:
         """Return why targets cannot be learned, by row."""
-        found = self._served.target_problems(targets)
+        found: dict[int, str] = self._served.target_problems(targets)
         if self._served.task == "regression":  # which would take "1.5" and true for numbers
             return found | {
                 i: f"its target {shortened(target)} is not a number"

@@ -168,7 +168,8 @@ async def _submitted(
         try:
             next(steps)
         except StopIteration as end:
-            return end.value
+            pending, skipped = end.value
+            return pending, skipped
         await asyncio.sleep(pause_seconds())
 
 

@@ -79,7 +79,7 @@ def _entries(name: str, column: Any) -> list[Any]:
             "(string, large_string), dates or timestamps.",
         )  # fmt: skip
     try:
-        entries = column.to_pylist()
+        entries: list[Any] = column.to_pylist()
     except (ValueError, OverflowError) as error:  # a date that Python does not have
         raise malformed(f"The column {name[:100]!r} of the Arrow table: {error}.") from None
     if pa.types.is_temporal(kind):
@@ -124,7 +124,7 @@ def _is_compressed(message: Any) -> bool:
 
 def _table(data: bytes, position: int) -> int:
     """Where the table is that a position points to."""
-    return position + struct.unpack_from("<I", data, position)[0]
+    return position + int(struct.unpack_from("<I", data, position)[0])
 
 
 def _field(data: bytes, table: int, number: int) -> int:

@@ -16,7 +16,7 @@ __all__ = ["FORMATS", "Body", "Labels", "Rows", "read_labels", "read_rows"]
 Entry = float | str | bool | None
 Target = int | float | str | bool | None
 Id = str | int
-Key = str | int | list  # a list is a tuple
+Key = str | int | list[Any]  # a list is a tuple
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
@@ -113,7 +113,7 @@ def read_rows(
 
 def read_labels(body: bytes, limits: Limits) -> Labels:
     """The ids and targets of a body of JSON."""
-    found = _decoded(_LABELS, body)
+    found: Labels = _decoded(_LABELS, body)
     if len(found.ids) != len(found.targets):
         raise malformed(
             f"targets has {len(found.targets):,} entries, and ids has {len(found.ids):,}."

@@ -114,7 +114,7 @@ def protocol_of(connections: Connections) -> Any:
 
     base: Any = AutoHTTPProtocol
 
-    class CountedProtocol(base):
+    class CountedProtocol(base):  # type: ignore[misc]
         """HTTP, with an entry in `connections`."""
 
         def connection_made(self, transport: Any) -> None:

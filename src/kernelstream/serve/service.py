@@ -173,7 +173,8 @@ class Service:
             try:
                 next(steps)
             except StopIteration as end:
-                return end.value
+                pending, skipped = end.value
+                return pending, skipped
             pause()
 
     def submission(
@@ -206,7 +207,8 @@ class Service:
                 400, "query", "The query cannot be read",
                 f"limit={limit[:50]} must be a number from 1 to {MOST_KEYS:,}.",
             )  # fmt: skip
-        return served.keys(int(limit[:9]), by_drift)
+        found: list[dict[str, Any]] = served.keys(int(limit[:9]), by_drift)
+        return found
 
     def key(self, name: str, text: str) -> dict[str, Any]:
         """What can be read of the model of one key, which is given as JSON."""
@@ -301,7 +303,7 @@ class Service:
         problems |= {i: "its key is null" for i, key in enumerate(found.keys or []) if key is None}
         return Block(X, found.targets, found.ids, keys=found.keys), problems
 
-    def _targets(self, model: ServedModel, targets: Any) -> list[Any] | None:
+    def _targets(self, model: ServedModel, targets: list[Any] | None) -> list[Any] | None:
         if model.served.task == "novelty":
             if targets is not None:
                 raise Problem(
