@@ -4,10 +4,14 @@ Every writer is tried: model files, checkpoints, stores, the log and the waiting
 and the outputs of commands. The default run tries every ninth moment, the nightly run all of them.
 """
 
+import atexit
 import contextlib
+import functools
 import itertools
 import shutil
+import tempfile
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -234,16 +238,33 @@ def test_a_refused_first_block_leaves_no_trace(on_bad_row, tmp_path):
 
 
 def new_served(folder, kind):
-    if kind == "fleet":
+    store = None
+    if kind == "stored fleet":
+        file, store = stored_fleet()
+        model = ks.load(file)
+    elif kind == "fleet":
         model = ks.KeyedFleet("svmd", "regressor", budget=4)
     else:
         model = ks.make("linear-pa", "regressor")
-    return ServedModel("m", model, folder, checkpoint_rows=3 * BLOCK)
+    return ServedModel("m", model, folder, checkpoint_rows=3 * BLOCK, store=store)
+
+
+@functools.cache
+def stored_fleet():
+    """The file and the store of a fleet that keeps two models in memory."""
+    folder = Path(tempfile.mkdtemp(prefix="kernelstream-"))
+    atexit.register(shutil.rmtree, folder)
+    file, store = folder / "stored.ks", folder / "stored.db"
+    with contextlib.closing(ks.ModelStore(store)) as models:
+        fleet = ks.KeyedFleet("svmd", "regressor", budget=4, max_models=2, store=models)
+        fleet.learn(KEYS[:8], X[:8], Y[:8])
+        fleet.save(file)
+    return file, store
 
 
 def sent(rows, kind):
     ids = [f"row {i}" for i in range(rows.start, rows.stop)]
-    keys = KEYS[rows] if kind == "fleet" else None
+    keys = None if kind == "estimator" else KEYS[rows]
     return Block(X[rows], Y[rows].tolist(), ids, keys=keys)
 
 
@@ -264,9 +285,10 @@ def send_all(served, kind, acknowledged=None, again=lambda: None):
 
 
 def knowledge(served, kind):
-    if kind == "fleet":
-        return served.served.model.to_bytes()
-    return served.served.model.to_bytes()
+    model = served.served.model
+    if kind == "stored fleet":  # whose file names a moment of its store
+        return sorted(pair for chunk in model.chunks() for pair in zip(*chunk, strict=True))
+    return model.to_bytes()
 
 
 def close(served):
@@ -274,9 +296,10 @@ def close(served):
         served.close()
     served._log.close()
     served._checkpoints.close()
+    served.served.close()  # its store
 
 
-KINDS = ["estimator", "fleet"]
+KINDS = ["estimator", "fleet", "stored fleet"]
 
 
 @pytest.mark.parametrize("step", STEP)
@@ -315,19 +338,16 @@ def test_a_service_goes_on_after_a_fault(kind, n_faults, step, tmp_path):
     for number in moments(run, tmp_path / "moments", step):
         folder = tmp_path / str(number)
         with watched(folder, failing(number, n_faults)):
-            try:
-                served = new_served(folder, kind)
-            except (OSError, FileError):  # it does not start, and says so
-                continue
 
-            def again(failed, folder=folder):
-                close(failed)
-                for _ in range(60):  # which starts when the disk has space again
-                    with contextlib.suppress(OSError, FileError):
+            def again(failed=None, folder=folder):
+                if failed is not None:
+                    close(failed)
+                for _ in range(60):  # it starts when the disk has space again
+                    with contextlib.suppress(OSError, FileError, RuntimeError):
                         return new_served(folder, kind)
                 raise AssertionError("the service does not start")
 
-            served = send_all(served, kind, again=again)
+            served = send_all(again(), kind, again=again)
             assert served.position == len(X)
             assert knowledge(served, kind) == expected, number
             close(served)

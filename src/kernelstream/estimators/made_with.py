@@ -3,15 +3,24 @@
 import copy
 from collections.abc import Mapping, Sequence
 from numbers import Number
-from typing import Any, ClassVar, Self
+from operator import is_
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 __all__ = ["MadeWith"]
 
-_ALIKE = "_made_with"
-_LOOKED_INSIDE = "_may_differ_inside"
+_MADE_WITH = "_made_with"
+_MAY_DIFFER_INSIDE = "_may_differ_inside"  # whether a parameter of a part was set
+
+
+class _Parameters(NamedTuple):
+    """The parameters that a model was made with: as they were given, and as copies of its own."""
+
+    names: list[str]
+    given: list[Any]
+    kept: list[Any]
 
 
 class MadeWith(BaseEstimator):
@@ -43,7 +52,7 @@ class MadeWith(BaseEstimator):
         """
         super().set_params(**params)
         if any("__" in name for name in params):
-            self.__dict__[_LOOKED_INSIDE] = True
+            self.__dict__[_MAY_DIFFER_INSIDE] = True
         return self
 
     def _maker(self) -> Self:
@@ -62,18 +71,27 @@ class MadeWith(BaseEstimator):
         self._note(given, {k: v for k, v in given.items() if k not in self.adjustable})
 
     def _note(self, given: dict[str, Any], kept: dict[str, Any]) -> None:
-        self.__dict__.pop(_LOOKED_INSIDE, None)
-        self.__dict__[_ALIKE] = [(name, given[name], value) for name, value in kept.items()]
+        self.__dict__.pop(_MAY_DIFFER_INSIDE, None)
+        names = list(kept)
+        made_with = _Parameters(names, [given[name] for name in names], list(kept.values()))
+        self.__dict__[_MADE_WITH] = made_with
 
     def made_with(self) -> dict[str, Any]:
         """Return the parameters of the model, of which files consist."""
-        kept = {name: value for name, _, value in self.__dict__.get(_ALIKE, ())}
-        return {**self.get_params(deep=False), **kept}
+        made_with = self.__dict__.get(_MADE_WITH)
+        kept = {} if made_with is None else zip(made_with.names, made_with.kept, strict=True)
+        return {**self.get_params(deep=False), **dict(kept)}
 
     def _refuse_changed(self) -> None:
         """Refuse to learn on if a parameter is another than the model was made with."""
-        looks_inside = _LOOKED_INSIDE in self.__dict__
-        for name, given, kept in self.__dict__.get(_ALIKE, ()):
+        own = self.__dict__
+        made_with = own.get(_MADE_WITH)
+        if made_with is None:
+            return
+        looks_inside = _MAY_DIFFER_INSIDE in own
+        if not looks_inside and all(map(is_, map(own.get, made_with.names), made_with.given)):
+            return  # as before nearly every row
+        for name, given, kept in zip(*made_with, strict=True):
             now = getattr(self, name)
             if (now is not given or looks_inside) and not _are_alike(now, kept):
                 raise ValueError(

@@ -7,6 +7,7 @@ import logging
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -92,32 +93,38 @@ class ServedModel:
         self._together = one_of("sync", sync, ["batch", "request"]) == "batch"
         every = integer_at_least("checkpoint_rows", checkpoint_rows, 1)
         self._checkpoints = Checkpointer(Path(folder), every_rows=every, keep=2)
-        found, self.position, saved = self._checkpoints.resume_with_extra(lambda: model)
-        self.extra = (extra or {}) if saved is None else saved
-        self.served = _served(found, Path(folder), None if store is None else Path(store))
-        self.statistics = Statistics(self.served.task, self.extra.pop("service", None))
-        self._statistics_lock = threading.Lock()
-        self._watched: OrderedDict[Any, Statistics] = OrderedDict()
-        self._n_changes = 0
-        self.failure: str | None = None
-        self.disk = DiskState(name)
-        self._recent_ids = RecentIds(self.limits.recent_ids)
-        self._log = Log(Path(folder), self._recent_ids)
-        self._checkpoint_position = self.position
-        self._replay()
-        self.served.warm_up()
-        self._queue = RowQueue(max(self.limits.queued_rows, self.limits.rows), _BLOCK)
-        self._pending_rows = DurablePendingRows(
-            Path(folder),
-            self.limits.waiting_rows,
-            lambda error: self.disk.note_failure("delayed rows", error),
-        )
-        self._pending_rows.remove([i for i in self._pending_rows.ids if i in self._recent_ids])
-        encoder = encoder_of(self.extra)
-        self._columns = self.served.columns if encoder is None else encoder.names
-        self.admission = Admission(name, self.served, self.limits)
-        self._writer = threading.Thread(target=self._write, name=f"writer of {name}", daemon=True)
-        self._writer.start()
+        with ExitStack() as held:  # let go by a model that does not start
+            held.callback(self._checkpoints.close)
+            found, self.position, saved = self._checkpoints.resume_with_extra(lambda: model)
+            self.extra = (extra or {}) if saved is None else saved
+            self.served = _served(found, Path(folder), None if store is None else Path(store))
+            held.callback(self.served.close)
+            self.statistics = Statistics(self.served.task, self.extra.pop("service", None))
+            self._statistics_lock = threading.Lock()
+            self._watched: OrderedDict[Any, Statistics] = OrderedDict()
+            self._n_changes = 0
+            self.failure: str | None = None
+            self.disk = DiskState(name)
+            self._recent_ids = RecentIds(self.limits.recent_ids)
+            self._log = Log(Path(folder), self._recent_ids)
+            self._checkpoint_position = self.position
+            self._replay()
+            self.served.warm_up()
+            self._queue = RowQueue(max(self.limits.queued_rows, self.limits.rows), _BLOCK)
+            self._pending_rows = DurablePendingRows(
+                Path(folder),
+                self.limits.waiting_rows,
+                lambda error: self.disk.note_failure("delayed rows", error),
+            )
+            self._pending_rows.remove([i for i in self._pending_rows.ids if i in self._recent_ids])
+            encoder = encoder_of(self.extra)
+            self._columns = self.served.columns if encoder is None else encoder.names
+            self.admission = Admission(name, self.served, self.limits)
+            self._writer = threading.Thread(
+                target=self._write, name=f"writer of {name}", daemon=True
+            )
+            self._writer.start()
+            held.pop_all()
 
     # --- reading ---------------------------------------------------------------------------------
 
