@@ -244,8 +244,11 @@ def _of_series(series: Any, lists_categories: bool, name: str) -> Values:
 
     dtype = series.dtype
     if isinstance(dtype, nw.Categorical | nw.Enum):
-        is_told = lists_categories or isinstance(dtype, nw.Enum)
-        told = series.cat.get_categories().to_list() if is_told else []
+        told: Any = ()  # polars and pyarrow list no more than the categories of these rows
+        if isinstance(dtype, nw.Enum):
+            told = dtype.categories
+        elif lists_categories:
+            told = series.cat.get_categories().to_list()
         named = tuple(dict.fromkeys(map(as_category, told)))
         is_told = 0 < len(named) <= _MOST_TOLD
         return Values(series.to_list(), "category", named if is_told else None)
