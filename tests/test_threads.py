@@ -168,9 +168,9 @@ def test_readers_see_the_model_before_or_after_a_fit():
 class Diary(ks.KernelClassifier):
     """A classifier that notes the order in which blocks were learned."""
 
-    def _checked(self, X, y, *rest):
+    def checked(self, X, y, *rest):
         self.__dict__.setdefault("_diary", []).append(int(X[0, 0]))
-        return super()._checked(X[:, 1:], y, *rest)
+        return super().checked(X[:, 1:], y, *rest)
 
 
 @pytest.mark.parametrize("budget", [32, None], ids=str)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -76,6 +76,8 @@ class AutoDetector(Detecting):
     array([ 1, -1])
     """
 
+    precisions: ClassVar[tuple[Any, ...]] = (np.float64,)
+
     nu: float = 0.05
     _: KW_ONLY
     members: Any = None
@@ -83,12 +85,6 @@ class AutoDetector(Detecting):
     random_state: Any = None
     missing: Any = "mean"
     on_bad_row: Any = "raise"
-
-    def _rows(
-        self, X: Any, y: Any = "no_validation", is_encoded: bool = False, **options: Any
-    ) -> Any:  # fmt: skip
-        X = super()._rows(X, y, is_encoded, **options)
-        return X.astype(np.float64, copy=False)
 
     def new_machine(self, rows: Rows, whole_data: bool) -> NoveltyMachine:
         self.skips_bad_rows()  # checks `on_bad_row`
@@ -141,7 +137,7 @@ class AutoDetector(Detecting):
         """How many rows the reservoir may have; None: as is usual."""
         return None if self.budget is None else integer_at_least("budget", self.budget, 32)
 
-    def _epochs(self, n_rows: int) -> Iterator[slice]:
+    def passes(self, n_rows: int) -> Iterator[slice]:
         yield slice(None)
 
     def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:

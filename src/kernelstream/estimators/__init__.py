@@ -1,7 +1,8 @@
 """scikit-learn estimators with `partial_fit`, and one row at a time."""
 
 from kernelstream.estimators.base import StreamEstimator
-from kernelstream.estimators.classifier import Classifying, KernelClassifier
+from kernelstream.estimators.classifier import KernelClassifier
+from kernelstream.estimators.classifying import Classifying
 from kernelstream.estimators.novelty import Detecting, NoveltyDetector
 from kernelstream.estimators.regressor import KernelRegressor, Regressing
 

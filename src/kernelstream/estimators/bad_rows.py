@@ -12,14 +12,7 @@ from kernelstream.learner.rows import NOT_FINITE, BadRow
 from kernelstream.parts import one_of
 from kernelstream.tables.frames import Table
 
-__all__ = [
-    "BadRowPolicy",
-    "Sifted",
-    "problems_of_rows",
-    "unmasked",
-    "with_reasons",
-]
-
+__all__ = ["BadRowPolicy", "Sifted", "problems_of_rows", "unmasked", "with_reasons"]
 
 _MOST_REASONS = 50  # why rows were left out, each counted by itself
 _OTHER_REASONS = "other reasons"
@@ -42,7 +35,7 @@ class Sifted:
         target_problem: Callable[[Any], str | None],
     ):  # fmt: skip
         self._X, self._y, self.kept, self.bad = _sift(
-            unmasked(X), unmasked(y), row_problems, target_problem
+            unmasked(on_host(X)), unmasked(y), row_problems, target_problem
         )
         self._weight = None if sample_weight is None else np.asarray(sample_weight)
 
@@ -58,57 +51,32 @@ class Sifted:
 
 
 class BadRowPolicy:
-    """The part of an estimator that its parameter `on_bad_row` is about."""
+    """What happens to rows that cannot be learned, as the parameter `on_bad_row` says.
 
-    on_bad_row: Any
+    Parameters
+    ----------
+    on_bad_row : {"raise", "skip"} or callable
+    """
 
-    def target_check(self) -> Callable[[Any], str | None]:
-        """A function that tells what is wrong with a target, if anything is."""
-        return lambda y: None
+    __slots__ = ("on_bad_row", "skips")
 
-    def skips_bad_rows(self) -> bool:
-        """Whether bad rows are left out, as `on_bad_row` says."""
-        if callable(self.on_bad_row):
-            return True
-        return one_of("on_bad_row", self.on_bad_row, ["raise", "skip"]) == "skip"
+    def __init__(self, on_bad_row: Any) -> None:
+        self.on_bad_row = on_bad_row
+        self.skips = on_bad_row != "raise"
+        if self.skips and not callable(on_bad_row):
+            one_of("on_bad_row", on_bad_row, ["raise", "skip"])
 
-    def _row_width(self) -> int | None:
-        """How long a row must be, if that is known."""
-        return None
+    def refused(self, error: Exception) -> BadRow:
+        """Return a single row that could not be learned, or raise the error."""
+        if not self.skips:
+            raise error
+        return BadRow(0, error.reason if isinstance(error, BadRow) else str(error))
 
-    def _sifted(self, X: Any, y: Any, sample_weight: Any) -> Sifted:
-        """The rows that look sound, and fit what was learned."""
-        return Sifted(on_host(X), y, sample_weight, self._problems, self.target_check())
-
-    def _allows_nan(self) -> bool:
-        """Whether a row may have NaN for what is missing."""
-        return False
-
-    def _problems(self, X: Any) -> tuple[Any, list[str | None]]:
-        """X, and what is wrong with each of its rows.
-
-        X comes back as it is, or, where it has rows of different lengths or entries that are no
-        numbers, as an array in which such rows are zero.
-        """
-        return problems_of_rows(X, self._row_width(), self._allows_nan())
-
-    def _skipped_so_far(self) -> dict[str, int]:
-        """How many rows were left out, by reason."""
-        return self.__dict__.get("_skipped", {})
-
-    def _report(self, bad: list[BadRow]) -> None:
-        """Count rows that were left out, and tell whoever wants to know."""
-        self._skipped = with_reasons(self._skipped_so_far(), bad)
+    def tell(self, bad: list[BadRow]) -> None:
+        """Call `on_bad_row` with each row that was left out, if it is a function."""
         if callable(self.on_bad_row):
             for refused in bad:
                 self.on_bad_row(refused)
-
-    def _refused(self, error: Exception) -> None:
-        """A single row could not be learned: raise, or count it."""
-        if not self.skips_bad_rows():
-            raise error
-        reason = error.reason if isinstance(error, BadRow) else str(error)
-        self._report([BadRow(0, reason)])
 
 
 def with_reasons(counts: dict[str, int], bad: list[BadRow]) -> dict[str, int]:

@@ -2,39 +2,38 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 
 from kernelstream.delayed_labels import PendingRows
 from kernelstream.drift import LossWatch
-from kernelstream.estimators.intake import Encoded, Intake, Learned, Rows
+from kernelstream.estimators import delayed_labels, files, learning
+from kernelstream.estimators.bad_rows import BadRowPolicy, with_reasons
+from kernelstream.estimators.intake import Intake
 from kernelstream.estimators.labels import Labels
-from kernelstream.estimators.made_with import MadeWith
+from kernelstream.estimators.learned import Block, Learned, Rows
+from kernelstream.estimators.made_with import look_inside, made_with, note_parameters
+from kernelstream.estimators.transaction import restore
+from kernelstream.files.parts import SAVEABLE
+from kernelstream.files.written import Written
 from kernelstream.label_kernels import LabelStructure
-from kernelstream.learner.learn import Trail
 from kernelstream.learner.learner import Learner
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
-from kernelstream.tables.columns import Columns
-from kernelstream.threads import between_steps
 
-__all__ = ["Block", "Learned", "Rows", "StreamEstimator"]
+__all__ = ["Learned", "Rows", "StreamEstimator"]
 
 
-class Block(NamedTuple):
-    """A block of rows that has been learned."""
+class StreamEstimator(Written, BaseEstimator):
+    """Base of all estimators: rows to a machine, all or nothing, and its state to read.
 
-    trails: list[Trail]  # several where a new class changed the number of scores
-    rows: np.ndarray | None  # which rows were learned; None: all
-
-
-class StreamEstimator(Intake, MadeWith):
-    """What all estimators share: rows to a machine, all or nothing, and its state to read.
-
-    Subclasses say the task, how targets become numbers, and what learns: one machine, or several.
+    It has an `Intake`, which rows pass, a `BadRowPolicy`, a `Transaction` around every block, and
+    what it learned (`Learned`): a machine and what belongs to it. Subclasses say the task, how
+    targets become numbers, and what learns: one machine, or several.
     """
 
     task: ClassVar[str]
@@ -46,13 +45,23 @@ class StreamEstimator(Intake, MadeWith):
         "skipped_": lambda model, learned: dict(model.__dict__.get("_skipped", {})),
         "n_waiting_": lambda model, learned: len(model.pending_rows()),
         "n_expired_": lambda model, learned: model.pending_rows().n_expired,
-        "unlisted_": lambda model, learned: _of_table(learned).n_unlisted(),
-        "columns_": lambda model, learned: _of_table(learned).kinds(),
+        "unlisted_": lambda model, learned: learned.of_table().n_unlisted(),
+        "columns_": lambda model, learned: learned.of_table().kinds(),
     }
 
+    precisions: ClassVar[tuple[Any, ...]] = (np.float64, np.float32)  # of rows, as they are learned
+
+    # parameters that not every estimator has
     n_epochs: Any = 1
     random_state: Any = None
     waiting_rows: Any = 10_000
+    on_bad_row: Any = "raise"
+    missing: Any = "error"
+    device: Any = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        SAVEABLE.setdefault(cls.__name__, cls)
 
     # --- what subclasses say ---------------------------------------------------------------------
 
@@ -60,20 +69,25 @@ class StreamEstimator(Intake, MadeWith):
         """The structure of the labels, where there is one."""
         return None
 
-    def _checked(
+    def checked(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
         """Rows and targets as a machine learns them, or an error; `whole_data`: for `fit`."""
         raise TypeError(f"{type(self).__name__} must say how its targets become numbers.")
 
-    def _look_before(self, learned: Learned, rows: Rows) -> None:
+    def target_check(self) -> Callable[[Any], str | None]:
+        """Return a function that tells what is wrong with a target, if anything is."""
+        return lambda y: None
+
+    def may_go_to_device(self, X: Any) -> bool:
+        """Return whether an array of NumPy goes to a device as it is, and is checked there."""
+        return False  # parts of what learns may be on the host
+
+    def look_before(self, learned: Learned, rows: Rows) -> None:
         """Warn of what a block shows that has not been learned yet."""
 
-    def _check_machine(self, machine: Learner, rows: Rows) -> None:
+    def check_machine(self, machine: Learner, rows: Rows) -> None:
         """Refuse a block that a machine cannot take, before it learns."""
-
-    def _check_learned(self, rows: Rows, n_seen: int, whole_data: bool = False) -> None:
-        """Warn of what a block has shown."""
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
         """Predictions from the scores of labels, a row each, and the margins at these rows."""
@@ -92,23 +106,56 @@ class StreamEstimator(Intake, MadeWith):
         """A machine that has learned nothing; `whole_data`: these are all rows there will be."""
         raise TypeError(f"{type(self).__name__} must say what learns.")
 
-    # --- learning: all or nothing, and never under a reader's eyes --------------------------------
+    # --- what it has -----------------------------------------------------------------------------
 
     @property
-    def _turn(self) -> Any:
+    def learned(self) -> Learned | None:
+        """What it has learned, published in one step; None: nothing yet."""
+        return self.__dict__.get("_knowledge")
+
+    @learned.setter
+    def learned(self, learned: Learned) -> None:
+        self._knowledge = learned
+
+    @property
+    def turn(self) -> Any:
         """The lock for which learning calls of several threads wait."""
         lock = self.__dict__.get("_lock")
         return self.__dict__.setdefault("_lock", threading.RLock()) if lock is None else lock
+
+    def intake(self) -> Intake:
+        """Return what rows pass before the machine."""
+        return Intake(self, self.__dict__.get("_knowledge"))
+
+    def skips_bad_rows(self) -> bool:
+        """Return whether bad rows are left out, as `on_bad_row` says."""
+        return BadRowPolicy(self.on_bad_row).skips
+
+    def row_problems(self, X: Any) -> list[str | None]:
+        """Return what is wrong with each row, as far as it shows before the row is learned.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of dictionaries
+
+        Returns
+        -------
+        list of str or None
+        """
+        return self.intake().problems(X)[1]
+
+    def report(self, bad: list[BadRow]) -> None:
+        """Count rows that were left out, and tell whoever wants to know."""
+        self._skipped = with_reasons(self.__dict__.get("_skipped", {}), bad)
+        BadRowPolicy(self.on_bad_row).tell(bad)
+
+    # --- learning: all or nothing, and never under a reader's eyes --------------------------------
 
     def learn_block(
         self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None,
         keep_scores: bool = True,
     ) -> Block:  # fmt: skip
-        """`partial_fit`, and what happened at each row.
-
-        Where no other thread exists, nobody can read meanwhile: the machine changes in place, and
-        is put back after an error. Otherwise a draft of it learns, while others read the machine as
-        it was; then the draft takes its place, in one step.
+        """Learn as `partial_fit` does, and return what happened at each row.
 
         Parameters
         ----------
@@ -122,138 +169,33 @@ class StreamEstimator(Intake, MadeWith):
         Block
             With `trails`, what happened at each row that was learned, and `rows`, which those were.
         """
-        self._refuse_stream()
-        with self._turn:
-            if self._learned is not None:
-                self._refuse_changed()
-            sifted = self._sifted(X, y, sample_weight) if self.skips_bad_rows() else None
-            trails: list[Trail] = []
-            readout = self.readout() if keep_scores else "last"
-            while sifted is None or sifted.kept.size:
-                if sifted is not None:
-                    X, y, sample_weight = sifted.sound()
-                before, machine = dict(self.__dict__), None
-                try:
-                    rows = self._checked(X, y, classes, sample_weight)
-                    if self._learned is None:
-                        self.pending_rows()  # checks `waiting_rows`
-                        machine = self._maker().new_machine(rows, whole_data=False).as_draft()
-                    else:
-                        self._look_before(self._learned, rows)
-                        machine = self._learned.machine
-                        alone = rows.are_one() and not keep_scores
-                        if alone and _learns_in_place(machine, rows.X, rows.y[0]):
-                            break
-                        between_steps()
-                        machine = machine.changeable()
-                    self._check_machine(machine, rows)
-                    between_steps()
-                    with machine.gate.for_writing():
-                        machine.begin()
-                        trails = machine.learn(
-                            rows.X,
-                            rows.y,
-                            rows.weight,
-                            rows.new_outputs,
-                            keep_scores,
-                            readout=readout,
-                        )
-                        self._knowledge = rows.learned_by(machine)
-                        machine.commit()
-                except BaseException as error:
-                    if machine is None or machine.roll_back():
-                        self._restore(before)
-                    if sifted is None or not isinstance(error, BadRow):
-                        raise
-                    sifted.leave_out(error)
-                    continue
-                between_steps()
-                self._check_learned(rows, machine.n_seen)
-                break
-            if sifted is not None:
-                self._report(sifted.bad)
-            return Block(trails, None if sifted is None else sifted.kept)
+        return learning.learn_block(self, X, y, classes, sample_weight, keep_scores)
 
-    def _restore(self, before: dict[str, Any]) -> None:
-        self.__dict__.update(before)
-        for name in set(self.__dict__) - set(before):
-            del self.__dict__[name]
+    def _learns_in_place(self, learned: Learned) -> bool:
+        """Return whether a row goes to the machine as it is, and counts once."""
+        return learned.columns is None
 
-    def _learn_row(self, learned: Learned, x: Any, y: float) -> None:
-        """Learn one row after what has been learned, all or nothing."""
-        self._refuse_changed()
-        row, means = self._counted_row(x, learned)
-        machine, labels, counts, columns, _ = learned
-        if means is None:
-            if _learns_in_place(machine, row, y):
-                return
-        elif machine.gate.is_free():  # nobody sees one without the other
-            n_before = machine.n_seen
-            self._knowledge = Learned(machine, labels, counts, columns, means)
-            try:
-                if _learns_in_place(machine, row, y):
-                    return
-                self._knowledge = learned
-            except BaseException:
-                if machine.n_seen == n_before:  # it was not learned
-                    self._knowledge = learned
-                raise
-        machine = machine.changeable()
-        with machine.gate.for_writing():
-            try:
-                machine.begin()
-                machine.learn_row(row, y)
-                self._knowledge = learned._replace(machine=machine, means=means)
-                machine.commit()
-            except BaseException:
-                if machine.roll_back():
-                    self._knowledge = learned
-                raise
+    def _refused(self, error: Exception) -> None:
+        """Raise the error of a single row, or count the row."""
+        self.report([BadRowPolicy(self.on_bad_row).refused(error)])
 
     def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """`fit` on a model that has learned nothing; then this one becomes it, in one step.
 
         So others read the model as it was until then, and nothing has changed if it fails.
         """
-        with self._turn:
+        with self.turn:
             draft = object.__new__(type(self))
             forgotten = ("_knowledge", "_skipped", "_watch", "_watched", "_waiting", "n_passes_")
             draft.__dict__.update({k: v for k, v in self.__dict__.items() if k not in forgotten})
-            draft.learn_all(X, y, sample_weight)
-            self._restore(draft.__dict__)
+            learning.learn_all(draft, X, y, sample_weight)
+            restore(self, draft.__dict__)
         return self
 
-    def learn_all(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Learn all of X in the passes of `fit`, as a model that has learned nothing."""
-        sifted = None
-        if self.skips_bad_rows():
-            sifted = self._sifted(X, y, sample_weight)
-        while True:
-            if sifted is not None:
-                if not sifted.kept.size:
-                    raise ValueError("no row of X can be learned: there is nothing to fit.")
-                X, y, sample_weight = sifted.sound()
-            try:
-                rows = self._checked(X, y, None, sample_weight, whole_data=True)
-                self.pending_rows()  # checks `waiting_rows`
-                machine = self._maker().new_machine(rows, whole_data=True)
-                n_passes = self._learn_epochs(machine, rows)
-                break
-            except BadRow as refused:
-                if sifted is None:
-                    raise
-                sifted.leave_out(refused)
-        if n_passes is not None:
-            self.n_passes_ = n_passes
-        self._knowledge = rows.learned_by(machine)
-        self._check_learned(rows, machine.n_seen, whole_data=True)
-        if sifted is not None:
-            self._report(sifted.bad)
-
-    def _learn_epochs(self, machine: Learner, rows: Rows) -> int | None:
+    def learn_passes(self, machine: Learner, rows: Rows) -> int | None:
         """All the passes of `fit`; how many there were, where a solver decides."""
         X, y, weight = rows.X, rows.y, rows.weight
-        for order in self._epochs(X.shape[0]):
+        for order in self.passes(X.shape[0]):
             try:
                 machine.learn(X[order], y[order], weight[order], keep_scores=False)
             except BadRow as bad:  # which counted in the order of the pass
@@ -261,14 +203,14 @@ class StreamEstimator(Intake, MadeWith):
                 raise BadRow(row, bad.reason) from None
         return None
 
-    def _epochs(self, n_rows: int) -> Iterator[np.ndarray | slice]:
+    def passes(self, n_rows: int) -> Iterator[np.ndarray | slice]:
         """The order of the rows in each pass of `fit`: as given, or shuffled by random_state."""
         n_epochs = integer_at_least("n_epochs", self.n_epochs, 1)
         random = None if self.random_state is None else check_random_state(self.random_state)
         for _ in range(n_epochs):
             yield slice(None) if random is None else random.permutation(n_rows)
 
-    def _refuse_stream(self) -> None:
+    def refuse_stream(self) -> None:
         """Refuse to learn from a stream, where that cannot be."""
 
     def widen(self, n_features: int) -> None:
@@ -278,7 +220,7 @@ class StreamEstimator(Intake, MadeWith):
         ----------
         n_features : int
         """
-        with self._turn:
+        with self.turn:
             n_waiting = len(self.pending_rows())
             if n_waiting:
                 raise ValueError(
@@ -287,7 +229,7 @@ class StreamEstimator(Intake, MadeWith):
                 )
             machine = self.machine_.copy()
             machine.widen(integer_at_least("n_features", n_features, 1))
-            learned = self._known()
+            learned = self.known()
             means = None if learned.means is None else learned.means.widened(n_features)
             learned = learned._replace(machine=machine, means=means)
             self.__dict__.update(n_features_in_=n_features, _knowledge=learned)  # in one step
@@ -299,25 +241,8 @@ class StreamEstimator(Intake, MadeWith):
         room = self.__dict__.get("_waiting")
         if room is not None:
             return room
-        n_rows = self.made_with().get("waiting_rows", self.waiting_rows)
+        n_rows = made_with(self).get("waiting_rows", self.waiting_rows)
         return PendingRows(integer_at_least("waiting_rows", n_rows, 1))
-
-    def _read_waiting(self, X: Any, ids: Any) -> tuple[np.ndarray, Learned]:
-        """`_read`, after which the rows wait for their targets.
-
-        Columns and means count these rows now, as they come, so that what waits are the numbers
-        that were scored.
-        """
-        with self._turn:
-            learned = self._known()
-            rows = self._taken(X, "no_validation", None, False)
-            with learned.machine.gate:
-                scores = learned.machine.scores(rows.X, self.readout())
-            room = self.pending_rows()
-            room.add(ids, rows.X)
-            self._waiting = room
-            self._knowledge = learned._replace(columns=rows.columns, means=rows.means)
-            return scores, learned
 
     def learn_labels(self, ids: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the targets of rows that were predicted with these ids.
@@ -343,20 +268,16 @@ class StreamEstimator(Intake, MadeWith):
         >>> model.learn_labels(["tuesday"], [3.0]).n_seen_, model.n_waiting_
         (3, 1)
         """
-        with self._turn:
-            self._known()
-            room = self.pending_rows()
-            rows = room.rows_of(ids)
-            rows = rows.view(Encoded) if isinstance(rows, np.ndarray) else rows
-            self.learn_block(rows, y, None, sample_weight, keep_scores=False)
-            room.remove(ids)
+        with self.turn:
+            self.known()
+            delayed_labels.learn_labels(self, ids, y, sample_weight)
         return self
 
     # --- reading ---------------------------------------------------------------------------------
 
-    def _known(self) -> Learned:
+    def known(self) -> Learned:
         """What has been learned so far, or an error where that is nothing."""
-        learned = self._learned
+        learned = self.learned
         if learned is None:
             raise NotFittedError(
                 f"This {type(self).__name__} has not learned anything yet: call fit, partial_fit "
@@ -367,15 +288,15 @@ class StreamEstimator(Intake, MadeWith):
     @property
     def machine_(self) -> Any:
         """The machine that learns: its parts, state and points."""
-        return self._known().machine
+        return self.known().machine
 
     def learns_from_tables(self) -> bool:
         """Whether rows come as tables, whose columns it encodes."""
-        return self._known().columns is not None
+        return self.known().columns is not None
 
     def labels_known(self) -> Labels | None:
         """The labels of a classifier, as it knows them."""
-        return self._known().labels
+        return self.known().labels
 
     def readout(self) -> str:
         """What predicts: the model as it is."""
@@ -392,54 +313,46 @@ class StreamEstimator(Intake, MadeWith):
         -------
         ndarray or sparse matrix
         """
-        return self._asked(X, self._known())
+        return Intake(self, self.known()).ask(X)
 
     def outputs(self, X: Any) -> np.ndarray:
-        """The scores of rows, one for every output of the machine.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_outputs)
-        """
+        """Return the scores of rows, of shape (n_samples, n_outputs of the machine)."""
         return self._read(X)[0]
 
     def _read(self, X: Any, ids: Any = None) -> tuple[np.ndarray, Learned]:
         """The scores of rows, and what had been learned at that moment."""
         if ids is not None:
-            return self._read_waiting(X, ids)
-        learned = self._known()
-        rows = self._asked(X, learned)
+            with self.turn:
+                return delayed_labels.scores_of_waiting(self, X, ids)
+        learned = self.known()
+        rows = Intake(self, learned).ask(X)
         with learned.machine.gate:
             return learned.machine.scores(rows, self.readout()), learned
 
     def no_deviations(self) -> str | None:
         """Why nothing is known of how far targets lie from predictions, if so."""
-        return self._known().machine.no_deviations()
+        return self.known().machine.no_deviations()
 
     def _read_deviations(self, X: Any) -> tuple[np.ndarray, np.ndarray, Learned]:
         """The scores of rows, the deviations of targets from them, and what had been learned."""
         why_not = self.no_deviations()
         if why_not is not None:
             raise ValueError(why_not)
-        learned = self._known()
-        rows = self._asked(X, learned)
+        learned = self.known()
+        rows = Intake(self, learned).ask(X)
         with learned.machine.gate:
             scores, deviations = learned.machine.scores_and_deviations(rows, self.readout())
             return scores, deviations, learned
 
     def _read_one(self, x: Any) -> tuple[np.ndarray, Learned]:
         """The scores of one row, of shape (outputs,), and what had been learned at that moment."""
-        learned = self._known()
+        learned = self.known()
         with learned.machine.gate:
             return self._score_one(learned, x), learned
 
     def _score_one(self, learned: Learned, x: Any) -> np.ndarray:
         """The scores of one row by a machine in whose gate the caller is."""
-        return learned.machine.score_row(self._row(x, learned))
+        return learned.machine.score_row(Intake(self, learned).row(x))
 
     @property
     def loss_watch(self) -> LossWatch:
@@ -450,6 +363,62 @@ class StreamEstimator(Intake, MadeWith):
     def loss_watch(self, watch: LossWatch) -> None:
         self._watch = watch
 
+    # --- files -----------------------------------------------------------------------------------
+
+    def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
+        """Return the content of the file that `save` writes; `beside` joins its header."""
+        return files.content_of(self, self.known(), beside)
+
+    def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+        """Return what a file's header says of the machine; its arrays join `arrays`."""
+        return files.described(machine, arrays)
+
+    def machine_from_file(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
+        kernel: Any, max_bytes: int | None,
+    ) -> Any:  # fmt: skip
+        """Return the machine of a file; `kernel` is the function, where there was one."""
+        return files.machine_from_arrays(self, header, arrays, single_output, kernel, max_bytes)
+
+    def take_over(self, learned: Learned, header: dict[str, Any] | None = None) -> None:
+        """Become the model that a file, or a fleet, has."""
+        names = (header or {}).get("feature_names")
+        files.check_names(names, learned)
+        self._knowledge = learned
+        note_parameters(self)
+        if header and header.get("skipped"):
+            self._skipped = {str(reason): int(n) for reason, n in header["skipped"].items()}
+        if header and header.get("watch") is not None:
+            self.loss_watch = LossWatch.from_json(header["watch"])
+        self.n_features_in_ = learned.row_width
+        if names:
+            self.feature_names_in_ = np.array(names, dtype=object)
+
+    def take_in(self, room: PendingRows) -> None:
+        """Let the rows of a file wait for their targets."""
+        self._waiting = room
+
+    # --- for scikit-learn ------------------------------------------------------------------------
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters. Those of a model that has learned take effect when `fit` is called.
+
+        Until then `partial_fit` and `learn_one` raise an error that names the parameter.
+
+        Parameters
+        ----------
+        **params
+            The parameters, also ``part__parameter``.
+
+        Returns
+        -------
+        self
+        """
+        super().set_params(**params)
+        if any("__" in name for name in params):
+            look_inside(self)
+        return self
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -457,7 +426,7 @@ class StreamEstimator(Intake, MadeWith):
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        return self._learned is not None
+        return self.learned is not None
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
@@ -477,18 +446,3 @@ class StreamEstimator(Intake, MadeWith):
     def __dir__(self) -> list[str]:
         readable = [name for name in type(self).readable if hasattr(self, name)]
         return [*super().__dir__(), *readable]
-
-
-def _of_table(learned: Learned) -> Columns:
-    if learned.columns is None:
-        raise AttributeError(
-            "columns_ and unlisted_ are known of models that learn from tables with columns of "
-            "categories or dates."
-        )
-    return learned.columns
-
-
-def _learns_in_place(machine: Learner, row: Any, y: float) -> bool:
-    """Learn a row if it takes a single call of compiled code, and nobody reads; whether so."""
-    with machine.gate.lock:  # for which new readers wait, as long as one row takes
-        return not machine.gate.readers and machine.learn_at_once(row, y)

@@ -2,12 +2,12 @@
 
 import math
 import numbers
-import warnings
 from typing import Any
 
 import numpy as np
 
 from kernelstream.estimators.labels import Labels, kind_of
+from kernelstream.parts import warn_user
 
 __all__ = ["class_weighted", "counts_from_json"]
 
@@ -72,10 +72,9 @@ def _look_for_strangers(class_weight: dict[Any, Any], labels: Labels, whole_data
                 f"{labels.names[0]!r}: give the weights by the labels as they are in y."
             )
     if strange and whole_data:  # in a stream they may come late
-        warnings.warn(
+        warn_user(
             f"class_weight has the label {strange[0]!r}, which is not in y: its weight has no "
-            "effect.",
-            stacklevel=7,  # whoever calls fit
+            "effect."
         )
 
 

@@ -6,16 +6,15 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from kernelstream.delayed_labels import PendingRows
-from kernelstream.drift import LossWatch
-from kernelstream.estimators.base import Learned, StreamEstimator
 from kernelstream.estimators.choices import parts_of
 from kernelstream.estimators.class_weights import counts_from_json
 from kernelstream.estimators.labels import Labels
+from kernelstream.estimators.learned import Learned
+from kernelstream.estimators.made_with import made_with
 from kernelstream.estimators.missing import Means
 from kernelstream.files.bytes import FileError, check_versions, strange_headers, to_bytes
 from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import SAVEABLE, from_json, params_to_json, to_json
-from kernelstream.files.written import Written
 from kernelstream.kernels import Kernel
 from kernelstream.label_kernels import LabelStructure
 from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, slots_of
@@ -26,7 +25,8 @@ from kernelstream.tables.columns import Columns
 
 __all__ = [
     "RECORDS",
-    "Saveable",
+    "check_names",
+    "content_of",
     "described",
     "from_bytes",
     "labels_from_header",
@@ -47,82 +47,39 @@ def _versions(header: dict[str, Any]) -> dict[str, int]:
     return {header["class"]: SAVEABLE[header["class"]].version, **found}
 
 
-class Saveable(Written, StreamEstimator):
-    """An estimator that can be written to a file and read back, bit for bit."""
+def content_of(model: Any, learned: Learned, beside: dict[str, Any] | None) -> bytes:
+    """Return the bytes of an estimator's file; `beside` joins the header."""
+    machine, labels = learned.machine, learned.labels
+    waiting, waiting_arrays = model.pending_rows().to_parts()
+    with machine.gate:
+        arrays = {**machine.to_arrays(), **waiting_arrays}
+        header = {
+            **(beside or {}),
+            "class": type(model).__name__,
+            "params": params_to_json(made_with(model), arrays),
+            **model.describe_machine(machine, arrays),
+            "n_features": machine.n_features,
+            "n_outputs": machine.n_outputs,
+            "sparse": machine.is_sparse,
+            "dtype": machine.dtype.newbyteorder("<").str,  # members may have others
+            "labels": None if labels is None else labels.to_json(),
+            "class_counts": _listed(learned.class_counts),
+            "columns": None if learned.columns is None else learned.columns.to_json(),
+            "means": None if learned.means is None else learned.means.to_json(),
+            "waiting": waiting if waiting["ids"] or waiting["n_expired"] else None,
+            "skipped": model.__dict__.get("_skipped", {}),
+            "watch": model.__dict__.get("_watch"),
+            "feature_names": getattr(model, "feature_names_in_", np.empty(0)).tolist(),
+        }
+        return to_bytes({**header, "versions": _versions(header)}, arrays)
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        SAVEABLE.setdefault(cls.__name__, cls)
 
-    def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
-        """The content of the file that `save` writes.
-
-        Parameters
-        ----------
-        beside : dict, default=None
-            What joins the header, as JSON.
-
-        Returns
-        -------
-        bytes
-        """
-        learned = self._known()
-        machine, labels = learned.machine, learned.labels
-        waiting, waiting_arrays = self.pending_rows().to_parts()
-        with machine.gate:
-            arrays = {**machine.to_arrays(), **waiting_arrays}
-            header = {
-                **(beside or {}),
-                "class": type(self).__name__,
-                "params": params_to_json(self.made_with(), arrays),
-                **self.describe_machine(machine, arrays),
-                "n_features": machine.n_features,
-                "n_outputs": machine.n_outputs,
-                "sparse": machine.is_sparse,
-                "dtype": machine.dtype.newbyteorder("<").str,  # members may have others
-                "labels": None if labels is None else labels.to_json(),
-                "class_counts": _listed(learned.class_counts),
-                "columns": None if learned.columns is None else learned.columns.to_json(),
-                "means": None if learned.means is None else learned.means.to_json(),
-                "waiting": waiting if waiting["ids"] or waiting["n_expired"] else None,
-                "skipped": self._skipped_so_far(),
-                "watch": self.__dict__.get("_watch"),
-                "feature_names": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
-            }
-            return to_bytes({**header, "versions": _versions(header)}, arrays)
-
-    def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """What a file's header says of the machine; arrays that this holds join `arrays`."""
-        return described(machine, arrays)
-
-    def machine_from_file(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
-        kernel: Any, max_bytes: int | None,
-    ) -> Any:  # fmt: skip
-        """The machine of a file; `kernel` is the function, where there was one."""
-        return machine_from_arrays(self, header, arrays, single_output, kernel, max_bytes)
-
-    def take_over(self, learned: Learned, header: dict[str, Any] | None = None) -> None:
-        """Become the model that a file, or a fleet, has."""
-        header = header or {}
-        names = header.get("feature_names")
-        if names and (
-            len(names) != learned.row_width or not all(isinstance(name, str) for name in names)
-        ):
-            raise FileError(f"the file's feature names are {names!r}.")
-        self._knowledge = learned
-        self._note_parameters()
-        if header.get("skipped"):
-            self._skipped = {str(reason): int(n) for reason, n in header["skipped"].items()}
-        if header.get("watch") is not None:
-            self.loss_watch = LossWatch.from_json(header["watch"])
-        self.n_features_in_ = learned.row_width
-        if names:
-            self.feature_names_in_ = np.array(names, dtype=object)
-
-    def take_in(self, room: PendingRows) -> None:
-        """Let the rows of a file wait for their targets."""
-        self._waiting = room
+def check_names(names: Any, learned: Learned) -> None:
+    """Refuse column names of a file that are not those of the rows."""
+    if names and (
+        len(names) != learned.row_width or not all(isinstance(name, str) for name in names)
+    ):
+        raise FileError(f"the file's feature names are {names!r}.")
 
 
 def from_bytes(
@@ -187,7 +144,8 @@ def rebuild(
     model.take_over(Learned(machine, labels, counts, columns, means), header)
     model.pending_rows()  # checks `waiting_rows`
     if header.get("waiting") is not None:
-        model.take_in(PendingRows.from_parts(header["waiting"], waiting, machine.n_features))
+        room = PendingRows.from_parts(header["waiting"], waiting, machine.n_features)
+        model.take_in(room)
     return model
 
 

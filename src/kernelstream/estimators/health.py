@@ -5,7 +5,6 @@ costs next to nothing. It changes no model, and is not saved.
 """
 
 import math
-import warnings
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.rows import BadRow
+from kernelstream.parts import warn_user
 
 if TYPE_CHECKING:
     from kernelstream.estimators.base import Rows
@@ -36,7 +36,7 @@ class Health:
     """What has been seen of a model on its stream, and of what was warned."""
 
     def __init__(self) -> None:
-        self._next = _FIRST
+        self.next_look = _FIRST  # rows that the model must have seen
         self._warned: set[str] = set()
         self._n_low = 0  # how often in a row the step size was at its floor
         self._targets: np.ndarray | None = None  # of the last rows that were predicted
@@ -45,9 +45,7 @@ class Health:
         self._results: deque[tuple[float, float]] = deque(maxlen=_RECENT)  # and of earlier ones
 
     def probe(self, model: "KernelEstimator", machine: Machine, rows: "Rows") -> None:
-        """Look at a model, if it is time, before it learns a block."""
-        if machine.n_seen < self._next:
-            return
+        """Look at a model before it learns a block, from row `next_look` on."""
         if self._n_rows == 0:
             self._look_at_kernel(machine)
             self._look_at_step_size(machine)
@@ -56,7 +54,7 @@ class Health:
         if len(some) and "baseline" not in self._warned and model.task != "novelty":
             self._compare(model, machine, rows.X[some], model.comparable_targets(rows)[some])
         if self._n_rows >= _ROWS:
-            self._next = max(int(_GROWTH * self._next), machine.n_seen + 1)
+            self.next_look = max(int(_GROWTH * self.next_look), machine.n_seen + 1)
             self._results.append((self._losses, self._wins))
             self._n_rows, self._losses, self._wins = 0, 0.0, 0.0
             self._look_at_results(model)
@@ -132,4 +130,4 @@ class Health:
     def _warn(self, what: str, text: str) -> None:
         if what not in self._warned:
             self._warned.add(what)
-            warnings.warn(text, stacklevel=7)  # whoever calls partial_fit
+            warn_user(text)

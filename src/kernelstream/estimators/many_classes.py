@@ -1,11 +1,11 @@
 """Labels that are no classes, and what many classes take in memory."""
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from kernelstream.learner.state import arrays
+from kernelstream.parts import warn_user
 
 __all__ = ["look_like_numbers", "refuse_many_classes", "warn_of_ids"]
 
@@ -52,7 +52,7 @@ def warn_of_ids(n_classes: int, n_rows: int, are_numbers: bool = False) -> bool:
         )
     else:
         return False
-    warnings.warn(what, stacklevel=2)
+    warn_user(what)
     return True
 
 

@@ -6,8 +6,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import OutlierMixin
 
-from kernelstream.estimators.base import Rows
-from kernelstream.estimators.files import Saveable
+from kernelstream.estimators.base import Rows, StreamEstimator
+from kernelstream.estimators.intake import Intake, first_row
+from kernelstream.estimators.learning import learn_block, learn_row
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.learner.machine import Machine
 from kernelstream.margins import Nu
@@ -16,7 +17,7 @@ from kernelstream.parts import parameters
 __all__ = ["Detecting", "NoveltyDetector"]
 
 
-class Detecting(OutlierMixin, Saveable):
+class Detecting(OutlierMixin, StreamEstimator):
     """What novelty detectors share."""
 
     task = "novelty"
@@ -50,13 +51,13 @@ class Detecting(OutlierMixin, Saveable):
         -------
         self
         """
-        self.learn_block(X, None, None, sample_weight, keep_scores=False)
+        learn_block(self, X, None, None, sample_weight, keep_scores=False)
         return self
 
-    def _checked(
+    def checked(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
-        return self._taken(X, "no_validation", sample_weight, whole_data)
+        return self.intake().take(X, "no_validation", sample_weight, whole_data)
 
     def learn_one(self, x: np.ndarray, y: Any = None) -> Self:
         """Learn one row: `partial_fit` without its overhead.
@@ -70,12 +71,12 @@ class Detecting(OutlierMixin, Saveable):
         -------
         self
         """
-        with self._turn:
-            learned = self._learned
+        with self.turn:
+            learned = self.learned
             if learned is None or not self._learns_in_place(learned):
-                return self.partial_fit(self._first_row(x))
+                return self.partial_fit(first_row(x))
             try:
-                self._learn_row(learned, x, 1.0)
+                learn_row(self, learned, x, 1.0)
             except (TypeError, ValueError) as error:
                 self._refused(error)
         return self
@@ -104,8 +105,8 @@ class Detecting(OutlierMixin, Saveable):
         -------
         ndarray of shape (n_samples,)
         """
-        learned = self._known()
-        rows = self._asked(X, learned)
+        learned = self.known()
+        rows = Intake(self, learned).ask(X)
         with learned.machine.gate:  # scores and threshold of the same moment
             scores = learned.machine.scores(rows, self.readout())
             return scores[:, 0] - self._threshold(learned.machine)
@@ -151,7 +152,7 @@ class Detecting(OutlierMixin, Saveable):
         -------
         int
         """
-        learned = self._known()
+        learned = self.known()
         machine = learned.machine
         with machine.gate:  # score and threshold of the same moment
             return 1 if self._score_one(learned, x)[0] >= self._threshold(machine) else -1

@@ -8,8 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from kernelstream.estimators.base import Rows
-from kernelstream.estimators.files import Saveable
+from kernelstream.estimators.base import Rows, StreamEstimator
+from kernelstream.estimators.intake import first_row
+from kernelstream.estimators.learning import learn_block, learn_row
 from kernelstream.estimators.single import KernelEstimator
 from kernelstream.learner.rows import extreme_target
 from kernelstream.parts import parameters
@@ -19,7 +20,7 @@ __all__ = ["KernelRegressor", "Regressing"]
 _FAR = 10.0  # times the largest target: predictions beyond have nothing to do with targets
 
 
-class Regressing(RegressorMixin, Saveable):
+class Regressing(RegressorMixin, StreamEstimator):
     """What regressors share."""
 
     task = "regression"
@@ -66,16 +67,16 @@ class Regressing(RegressorMixin, Saveable):
         -------
         self
         """
-        self.learn_block(X, y, None, sample_weight, keep_scores=False)
+        learn_block(self, X, y, None, sample_weight, keep_scores=False)
         return self
 
-    def _checked(
+    def checked(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
         if y is not None and np.asarray(y).dtype.kind in "OSU":
             for target in np.ravel(np.asarray(y)).tolist():
                 _as_number(target)
-        rows = self._taken(X, y, sample_weight, whole_data, y_numeric=True)
+        rows = self.intake().take(X, y, sample_weight, whole_data, y_numeric=True)
         return rows._replace(y=rows.y.astype(float))
 
     def learn_one(self, x: np.ndarray, y: float) -> Self:
@@ -90,16 +91,16 @@ class Regressing(RegressorMixin, Saveable):
         -------
         self
         """
-        with self._turn:
-            learned = self._learned
+        with self.turn:
+            learned = self.learned
             if learned is None or not self._learns_in_place(learned):
-                return self.partial_fit(self._first_row(x), np.asarray([y]))
-            self._refuse_stream()
+                return self.partial_fit(first_row(x), np.asarray([y]))
+            self.refuse_stream()
             try:
                 y = _as_number(y)
                 if not math.isfinite(y):
                     raise ValueError(f"y={y!r} is not finite: leave this row out.")
-                self._learn_row(learned, x, y)
+                learn_row(self, learned, x, y)
             except (TypeError, ValueError) as error:
                 self._refused(error)
         return self

@@ -1,6 +1,5 @@
 """What the estimators of a single machine share: parameters that choose its parts."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY
 from typing import Any, ClassVar
@@ -18,8 +17,9 @@ from kernelstream.estimators.choices import (
     solver_of,
 )
 from kernelstream.estimators.health import Health
+from kernelstream.estimators.intake import Intake
 from kernelstream.learner.machine import Machine
-from kernelstream.parts import one_of, parameters
+from kernelstream.parts import one_of, parameters, warn_user
 
 __all__ = ["KernelEstimator"]
 
@@ -121,12 +121,13 @@ class KernelEstimator(StreamEstimator):
         """Whether scores are far beyond all that targets have been."""
         return False
 
-    def _look_before(self, learned: Learned, rows: Rows) -> None:
+    def look_before(self, learned: Learned, rows: Rows) -> None:
         if "_watched" not in self.__dict__:
             self._watched = Health()
-        self._watched.probe(self, learned.machine, rows)
+        if learned.machine.n_seen >= self._watched.next_look:
+            self._watched.probe(self, learned.machine, rows)
 
-    def _may_go(self, X: Any) -> bool:
+    def may_go_to_device(self, X: Any) -> bool:
         if type(X) is not np.ndarray or "feature_names_in_" in self.__dict__:
             return False
         return X.dtype in (np.float64, np.float32) and X.flags.carray
@@ -140,21 +141,20 @@ class KernelEstimator(StreamEstimator):
         refuse_unused(self)
         drops = parts.budget.limit() is not None and not parts.budget.projects
         if parts.averaged and drops and self.task != "classification":
-            warnings.warn(
+            warn_user(
                 f"predictor='averaged' with budget={parts.budget!r}: what a dropped point brought "
                 "to the average leaves with it, and predictions shrink to zero once many are "
-                "dropped. Use LeastLoss, Merge or None as budget.",
-                stacklevel=5 if whole_data else 4,  # whoever calls fit, or partial_fit
+                "dropped. Use LeastLoss, Merge or None as budget."
             )
         n_late = len(rows.new_outputs)
         n_outputs = 1 if labels is None else labels.n_outputs() - n_late
         dtype = X.dtype if parts.device is None else np.dtype(parts.device.dtype)
         return Machine(parts, X.shape[1], n_outputs, dtype, is_sparse)
 
-    def _learn_epochs(self, machine: Any, rows: Rows) -> int | None:
+    def learn_passes(self, machine: Any, rows: Rows) -> int | None:
         if solver_of(self) is None:
-            return super()._learn_epochs(machine, rows)
-        n_passes, violation = machine.fit(rows.X, rows.y, rows.weight, self._epochs(len(rows.y)))
+            return super().learn_passes(machine, rows)
+        n_passes, violation = machine.fit(rows.X, rows.y, rows.weight, self.passes(len(rows.y)))
         self._warn_unfinished(machine, violation)
         return n_passes
 
@@ -171,8 +171,8 @@ class KernelEstimator(StreamEstimator):
         self
         """
         if self.machine_.parts.update.finishes:
-            with self._turn:
-                learned = self._known()
+            with self.turn:
+                learned = self.known()
                 machine = learned.machine.copy()
                 violation = machine.finish()
                 self._knowledge = learned._replace(machine=machine)
@@ -183,16 +183,15 @@ class KernelEstimator(StreamEstimator):
         tolerance = machine.parts.update.get_params().get("tolerance", np.inf)
         if violation > tolerance:
             name = type(machine.parts.update).__name__
-            warnings.warn(
+            warn_user(
                 f"{name} stopped with a pair that violates the optimality conditions by "
                 f"{violation:.3g}: scale the rows, or give a smaller C or a tolerance above "
                 f"{tolerance!r}.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
-    def _refuse_stream(self) -> None:
-        learned = self._learned
+    def refuse_stream(self) -> None:
+        learned = self.learned
         if not (learns_from_streams(self) if learned is None
                 else learned.machine.learns_from_streams):  # fmt: skip
             raise ValueError(
@@ -203,7 +202,7 @@ class KernelEstimator(StreamEstimator):
     def readout(self) -> str:
         """What predicts, `predictor`, if it has been kept from the first row on."""
         name = one_of("predictor", self.predictor, list(type(self).predictors))
-        if self._learned is not None and not self._learned.machine.knows(name):
+        if self.learned is not None and not self.learned.machine.knows(name):
             raise ValueError(
                 f"predictor={name!r} was set after this model had begun to learn, and its earlier "
                 "models are forgotten: set it before the first row, or use predictor='last'."
@@ -212,7 +211,7 @@ class KernelEstimator(StreamEstimator):
 
     def _score_one(self, learned: Learned, x: Any) -> np.ndarray:
         """The scores of one row by a machine in whose gate the caller is."""
-        machine, row = learned.machine, self._row(x, learned)
+        machine, row = learned.machine, Intake(self, learned).row(x)
         if self.predictor == "last":
             return machine.score_row(row)
         return machine.scores(row, self.readout())[0]

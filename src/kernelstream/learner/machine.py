@@ -101,6 +101,7 @@ class Machine(Readings, Learner):
         n_slots: int | None = None,
     ):  # fmt: skip
         self.parts = parts
+        self.learns_from_streams = bool(parts.update.in_streams(parts.budget))
         self.model = rules_of(parts)
         self.scaling, self.target_scaling = parts.scaling.to_rule(), parts.target_scaling.to_rule()
         n_slots, self.limit = slots_of(parts, n_features, n_slots)
@@ -127,11 +128,6 @@ class Machine(Readings, Learner):
     def keeps_few_outputs(self) -> bool:
         """Return whether a point keeps only the coefficients that its row touched."""
         return self.sizing.keeps_few(self.n_outputs)
-
-    @property
-    def learns_from_streams(self) -> bool:
-        """Whether it learns from a stream."""
-        return bool(self.parts.update.in_streams(self.parts.budget))
 
     @property
     def declared(self) -> State:

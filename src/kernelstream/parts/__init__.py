@@ -26,6 +26,7 @@ from kernelstream.parts.registry import (
     part,
 )
 from kernelstream.parts.rules import rule
+from kernelstream.parts.user_warnings import warn_user
 
 __all__ = [
     "LARGEST_NUMBER",
@@ -49,4 +50,5 @@ __all__ = [
     "parameters",
     "part",
     "rule",
+    "warn_user",
 ]

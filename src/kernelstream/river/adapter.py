@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from river import base
 
-from kernelstream.estimators.bad_rows import BadRowPolicy
+from kernelstream.estimators.bad_rows import BadRowPolicy, Sifted, problems_of_rows, with_reasons
 from kernelstream.learner.rows import BadRow
 from kernelstream.tables.columns import numbers_in_order
 from kernelstream.tables.frames import as_table
@@ -19,7 +19,7 @@ from kernelstream.tables.values import as_number, kind_of
 __all__ = ["Adapter", "like"]
 
 
-class Adapter(BadRowPolicy, base.Estimator):
+class Adapter(base.Estimator):
     """Dictionaries to rows of a model that widens as features appear.
 
     A subclass names the estimator behind, of which it has the parameters.
@@ -29,6 +29,7 @@ class Adapter(BadRowPolicy, base.Estimator):
     _left_out: ClassVar[tuple[str, ...]] = ()  # parameters that mean nothing to River
     _width_is_final = False  # whether features may not come late
     missing: Any = "error"
+    on_bad_row: Any
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -52,6 +53,17 @@ class Adapter(BadRowPolicy, base.Estimator):
 
     def _new_model(self) -> Any:
         return self._estimator(**{k: v for k, v in self._get_params().items() if k != "on_bad_row"})
+
+    def _policy(self) -> BadRowPolicy:
+        return BadRowPolicy(self.on_bad_row)
+
+    def _report(self, bad: list[BadRow]) -> None:
+        """Count rows that were left out, and tell whoever wants to know."""
+        self._skipped = with_reasons(self._skipped, bad)
+        self._policy().tell(bad)
+
+    def _problems(self, rows: np.ndarray) -> tuple[Any, list[str | None]]:
+        return problems_of_rows(rows, None, self._allows_nan())
 
     def _allows_nan(self) -> bool:
         return self.missing != "error"
@@ -83,7 +95,7 @@ class Adapter(BadRowPolicy, base.Estimator):
             with self._widened(values):
                 self._model.learn_one(self._placed(values), *target)
         except (TypeError, ValueError) as error:
-            self._refused(error)
+            self._report([self._policy().refused(error)])
 
     def _learn_many(self, X: Any, *target: Any) -> None:
         """Learn the rows of a frame, or do with bad ones what `on_bad_row` says."""
@@ -94,7 +106,7 @@ class Adapter(BadRowPolicy, base.Estimator):
                 self._model.partial_fit(self._spread(names, rows), *([] if y is None else [y]))
 
         if self._are_table(X):
-            if not self.skips_bad_rows():
+            if not self._policy().skips:
                 self._learn_table(self._known(X, X.columns), *target)
                 return
             records = X.to_dicts() if hasattr(X, "to_dicts") else X.to_dict("records")
@@ -103,10 +115,10 @@ class Adapter(BadRowPolicy, base.Estimator):
             return
         names = list(X.columns)
         rows = numbers_in_order(X, None)
-        if not self.skips_bad_rows():
+        if not self._policy().skips:
             learn(rows, y)
             return
-        sifted = self._sifted(rows, y, None)
+        sifted = Sifted(rows, y, None, self._problems, self.target_check())
         while sifted.kept.size:
             sound, targets, _ = sifted.sound()
             try:
