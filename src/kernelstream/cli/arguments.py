@@ -22,16 +22,14 @@ Source = Annotated[
 Device = Annotated[
     str | None,
     typer.Option(
-        help="Where the model's points live, cuda, say; it pays from a --budget of 1,024 on."
+        help="Device for the model's support vectors, such as cuda; worth it from --budget 1024 on."
     ),
 ]
 Target = Annotated[
     str | None,
     typer.Option(help="Column to predict, by name or position; LIBSVM text needs none."),
 ]
-Key = Annotated[
-    str | None, typer.Option(help="Column of keys: a model is learned for each of its values.")
-]
+Key = Annotated[str | None, typer.Option(help="Column of keys: one model is learned per key.")]
 Task = Annotated[
     str | None,
     typer.Option(help="classify (the default for a target of labels), regress or novelty."),
@@ -47,12 +45,12 @@ Algorithm = Annotated[
 Kernel = Annotated[
     str | None,
     typer.Option(
-        help="Of a single algorithm: rbf (the default), poly, linear, laplacian: see "
+        help="The kernel of a single algorithm: rbf (the default), poly, linear, laplacian; see "
         "kernelstream parts."
     ),
 ]
 Gamma = Annotated[
-    float | None, typer.Option(help="gamma of the kernel; by default by the scaling.")
+    float | None, typer.Option(help="gamma of the kernel; the default depends on the scaling.")
 ]
 Budget = Annotated[
     int | None,
@@ -62,26 +60,26 @@ Budget = Annotated[
     ),
 ]
 Loss = Annotated[
-    str | None, typer.Option(help=f"The loss; by default the task's own. One of {LOSSES}.")
+    str | None, typer.Option(help=f"The loss, one of {LOSSES}; the default depends on the task.")
 ]
 Nu = Annotated[
-    float | None, typer.Option(help="Share of rows that violate the margin, or raise alarms.")
+    float | None, typer.Option(help="Share of rows that violate the margin or raise alarms.")
 ]
 PromptTargets = Annotated[
     bool,
     typer.Option(
         "--prompt-targets",
-        help="Targets will always be known before the next row is predicted: add a member to "
-        "the committee that repeats the last one.",
+        help="Add a member to the committee that repeats the last target, if targets are always "
+        "known before the next row is predicted.",
     ),
 ]
 Categories = Annotated[
     str,
-    typer.Option(help="onehot (hashed beyond 64) or hash: how columns of text are encoded."),
+    typer.Option(help="Encoding of text columns: onehot (hashed beyond 64 categories) or hash."),
 ]
 Scale = Annotated[
     bool,
-    typer.Option(help="Centre and scale numbers by the rows before; the committee always does."),
+    typer.Option(help="Centre and scale numbers by the rows before. The committee always does."),
 ]
 Missing = Annotated[
     str | None,
@@ -97,7 +95,7 @@ Features = Annotated[
 FileFormat = Annotated[
     str | None,
     typer.Option(
-        "--format", help="csv, arff, libsvm, parquet, arrow, numpy, if the name does not say."
+        "--format", help="csv, arff, libsvm, parquet, arrow or numpy; by default by its name."
     ),
 ]
 BlockRows = Annotated[int, typer.Option(min=1, help="Number of rows read at a time.")]
@@ -107,7 +105,7 @@ CheckpointFolder = Annotated[
 ]
 CheckpointRows = Annotated[int, typer.Option(min=1, help="Number of rows between two checkpoints.")]
 ModelFile = Annotated[Path | None, typer.Option(help="Save the model to this file.")]
-PlotFile = Annotated[Path | None, typer.Option(help="Plot error and step size here.")]
+PlotFile = Annotated[Path | None, typer.Option(help="Plot error and step size to this file.")]
 MetricsFile = Annotated[
     Path | None, typer.Option(help="Write one line of JSON per block to this file.")
 ]
@@ -116,6 +114,6 @@ BadRowsFile = Annotated[
 ]
 ModelUrl = Annotated[
     str | None,
-    typer.Option(help="Send the rows to this model of a service, which learns them instead."),
+    typer.Option(help="URL of a service's model, which learns the rows instead."),
 ]
-TokenFile = Annotated[Path | None, typer.Option(help="File of the service's token.")]
+TokenFile = Annotated[Path | None, typer.Option(help="File with the service's token.")]

@@ -1,4 +1,4 @@
-"""What the simplest predictions would have cost: the figures that an error stands beside."""
+"""The errors of the simplest predictions, with which a model's error is compared."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,7 +10,7 @@ __all__ = ["Baselines"]
 
 @dataclass
 class Baselines:
-    """The most frequent label or the mean so far, and the last target, each before every row.
+    """The errors of two baselines: the most frequent label or the mean so far, and the last target.
 
     It is plain data, saved with every checkpoint.
     """
@@ -41,5 +41,5 @@ class Baselines:
         self.total += y
 
     def means(self) -> tuple[float, float]:
-        """The mean error of both."""
+        """Return the mean errors of both baselines."""
         return self.constant_error / self.n_rows, self.last_error / self.n_rows

@@ -16,7 +16,7 @@ __all__ = ["ByKey", "Found", "Further", "listed", "separated"]
 
 
 class Found(NamedTuple):
-    """What happened at the rows of a block that were learned."""
+    """The results of the learned rows of a block."""
 
     errors: np.ndarray
     events: np.ndarray
@@ -31,7 +31,7 @@ class Further(NamedTuple):
 
 
 class ByKey:
-    """A `KeyedFleet` that can be asked what a run asks of one model."""
+    """A `KeyedFleet` with the methods that a run needs of a model."""
 
     def __init__(self, fleet: ks.KeyedFleet, extra: dict[str, Any] | None = None):
         self.fleet = fleet
@@ -40,12 +40,12 @@ class ByKey:
 
     @classmethod
     def make(cls, algorithm: str, task: str, **params: Any) -> ks.KeyedFleet:
-        """A new fleet, which leaves bad rows out."""
+        """Return a new fleet, which leaves bad rows out."""
         return ks.KeyedFleet(algorithm, task, on_bad_row="skip", **params)
 
     @property
     def on_bad_row(self) -> Any:
-        """What is told of bad rows."""
+        """Return the function that is called with bad rows."""
         return self.fleet.prototype.on_bad_row
 
     @on_bad_row.setter
@@ -57,17 +57,17 @@ class ByKey:
 
     @property
     def step_size_(self) -> float:
-        """The median of the models."""
+        """Return the median over the models."""
         return float(np.median(self.fleet.in_memory("step_size_")))
 
     @property
     def n_support_(self) -> int:
-        """Of all models together."""
+        """Return the support vectors of all models together."""
         return int(self.fleet.in_memory("n_support_").sum())
 
     @property
     def n_models(self) -> int:
-        """How many keys there are."""
+        """Return how many keys there are."""
         return len(self.fleet)
 
     def write_to(self, path: Any, beside: dict[str, Any] | None = None, check: Any = None) -> None:
@@ -97,7 +97,7 @@ class ByKey:
         return columns
 
     def rows(self, block: Block) -> tuple[Any, dict[int, str]]:
-        """Return the rows as numbers, and what is wrong with some."""
+        """Return the rows as numbers, and why rows cannot be encoded, by row."""
         if sparse.issparse(block.rows):
             raise SourceError("--key needs a table with columns: LIBSVM text has none.")
         encoder = self.encoder or TableEncoder(
@@ -111,7 +111,7 @@ class ByKey:
         return X, problems
 
     def key_problems(self, keys: list[Any] | None) -> dict[int, str]:
-        """What is wrong with the keys of rows, by row."""
+        """Return why the keys of rows cannot be used, by row."""
         if keys is None:
             raise SourceError("the file does not say which column has the keys: name it by --key.")
         unknown = "its key {!r} is unknown: no row of it was learned"
@@ -123,7 +123,7 @@ class ByKey:
         }
 
     def said(self, keys: list[Any], X: Any) -> list[np.ndarray]:
-        """Predictions and scores of rows, each by the model of its key."""
+        """Return predictions and scores of rows, each by the model of its key."""
         scores = self.fleet.score_samples(keys, X)
         best = scores if scores.ndim == 1 else scores.max(axis=1)
         return [self.fleet.predict(keys, X), best]
@@ -146,7 +146,7 @@ class ByKey:
         return Further()
 
     def described(self, header: dict[str, Any]) -> dict[str, Any]:
-        """What can be read of the fleet."""
+        """Return the readable state of the fleet."""
         fleet = self.fleet
         found = {
             "model": "KeyedFleet, a model for every key",
@@ -175,7 +175,7 @@ def _spread(values: np.ndarray) -> str:
 
 
 def listed(n: int, names: list[Any]) -> str:
-    """How many there are, and the first of their names."""
+    """Return how many names there are, and the first of them."""
     if not names:
         return f"{n:,}"
     some = ", ".join(str(name) for name in names[:8])
@@ -183,7 +183,7 @@ def listed(n: int, names: list[Any]) -> str:
 
 
 def separated(block: Block, key: str | None) -> tuple[list[Any] | None, Block]:
-    """The keys of the records of a block, and the block without that column."""
+    """Return the keys of a block's rows, and the block without that column."""
     if key is None:
         return None, block
     if key not in block.columns:
@@ -202,7 +202,7 @@ def separated(block: Block, key: str | None) -> tuple[list[Any] | None, Block]:
 
 
 def _key(value: Any) -> Any:
-    """A key as it is, but 3.0 of a numeric column is 3, and an empty field is none."""
+    """Return a key; 3.0 of a numeric column becomes 3, and an empty field becomes None."""
     if isinstance(value, float | np.floating):
         return int(value) if float(value).is_integer() else None
     if isinstance(value, str):

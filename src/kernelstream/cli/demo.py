@@ -24,7 +24,7 @@ _N_DIGITS, _N_PASSES = 2, 8
 
 
 class _Learner(NamedTuple):
-    """What is shown, and how."""
+    """A learner of the demo, and how it is drawn."""
 
     title: str
     colour: str
@@ -50,7 +50,7 @@ _LEARNERS = [
 
 
 class _Run(NamedTuple):
-    """What became of a learner."""
+    """The results of a learner."""
 
     learner: _Learner
     result: Any
@@ -93,7 +93,7 @@ def run(out: Path) -> None:
 
 
 def _warm_up(X: np.ndarray, y: np.ndarray) -> None:
-    """Compile before the time is measured; the compiled code is kept on disk."""
+    """Compile before the time is measured. Compiled code is kept on the disk."""
     for learner in _LEARNERS:
         ks.prequential(learner.make(), X[:300], y[:300])
 

@@ -15,7 +15,7 @@ _ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True, "help_opt
 
 
 def add_commands(app: typer.Typer) -> None:
-    """Add the commands of installed distributions, and a remark for those that are missing."""
+    """Add the commands of installed distributions, and messages for those that are missing."""
     found = {entry_point.name: entry_point for entry_point in entry_points(group=GROUP)}
     for name in sorted(found):
         _add(app, found[name])
@@ -30,7 +30,7 @@ def add_commands(app: typer.Typer) -> None:
 
 
 def _add(app: typer.Typer, entry_point: EntryPoint) -> None:
-    """Add a command; one that cannot be imported says so when it is called, and only then."""
+    """Add a command. If it cannot be imported, it says so when it is called."""
     try:
         command = entry_point.load()
     except Exception as error:

@@ -19,7 +19,7 @@ def feed(
     source: str, target: str | None, to: str, token: str | None = None, form: str | None = None,
     key: str | None = None,
 ) -> str:  # fmt: skip
-    """Send every row of a source to a model of a service; returns a summary.
+    """Send every row of a source to a model of a service; return a summary.
 
     A row's id is made of the source's path, the row's number and what is in it, so that a command
     that was stopped can be given again: rows that the service has learned are not learned twice, as
@@ -75,7 +75,7 @@ def _digest(row: Any) -> str:
 
 
 def _address(to: str) -> tuple[str, str]:
-    """The service's address and the model's name."""
+    """Return the service's address and the model's name."""
     parts = urlsplit(to)
     folders = parts.path.strip("/").split("/")
     if parts.scheme not in ("http", "https") or folders[:2] != ["v1", "models"] or (
@@ -93,7 +93,7 @@ def _lists(block: Any) -> list[list[Any]]:
 
 
 def _entry(value: Any, encoded: bool) -> Any:
-    """A field as the service wants it: as it is where that encodes columns, else a number.
+    """Return a field as the service takes it: as it is if the model encodes columns, or a number.
 
     Text that is no number is sent as it is, so that the service refuses it and says what it was.
     """
@@ -104,7 +104,7 @@ def _entry(value: Any, encoded: bool) -> Any:
 
 
 def _target(value: Any, state: dict[str, Any]) -> Any:
-    """A target of the kind that the model has."""
+    """Return a target of the kind that the model has."""
     if state["task"] == "regression":
         number = as_float(value)
         return None if number != number else number

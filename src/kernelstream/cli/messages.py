@@ -1,4 +1,4 @@
-"""Errors of a command, as one line for the person who called it."""
+"""Errors of a command, as one line for the user."""
 
 import sys
 import zipfile

@@ -1,4 +1,4 @@
-"""The parts that there are, as a table."""
+"""The table of all parts."""
 
 from kernelstream import (
     budgets,
@@ -32,7 +32,7 @@ _KINDS = {
 
 
 def rows() -> list[tuple[str, str, str, str]]:
-    """Of every part: its kind, its class, the names by which it is found, and what it is."""
+    """Return the kind, class, names and summary of every part."""
     found = []
     for kind in _KINDS:
         for entry in sorted(all_parts(kind), key=lambda entry: entry.cls.__name__):
@@ -41,12 +41,12 @@ def rows() -> list[tuple[str, str, str, str]]:
 
 
 def _summary(entry: Entry) -> str:
-    """The first paragraph of a class's docstring, on one line."""
+    """Return the first paragraph of a class's docstring, on one line."""
     return " ".join((entry.cls.__doc__ or "").strip().split("\n\n")[0].split())
 
 
 def as_markdown() -> str:
-    """The same as a page."""
+    """Return the table as a page."""
     made_by = "This page is generated from the registry by `kernelstream parts --markdown`."
     lines = ["# The parts", "", made_by, ""]
     for kind, (package, question) in _KINDS.items():

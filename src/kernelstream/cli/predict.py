@@ -68,7 +68,7 @@ def predict(
 
 
 def _read(path: Path, device: str | None = None) -> tuple[Any, dict[str, Any], int]:
-    """A saved model or keyed fleet with one face, its file's header, and the file's size."""
+    """Return a saved model or fleet with the methods of `ByKey`, its header and its size."""
     if persistence.read_header(path).get("class") == "KeyedFleet":
         if device is not None:
             raise SourceError(
@@ -82,7 +82,7 @@ def _read(path: Path, device: str | None = None) -> tuple[Any, dict[str, Any], i
 
 
 class _Single:
-    """An estimator with the questions that can be asked of `ByKey` too."""
+    """An estimator with the methods of `ByKey` that predicting needs."""
 
     def __init__(self, model: Any):
         self.model = model
@@ -93,7 +93,7 @@ class _Single:
         return None if names is None else names.tolist()
 
     def rows(self, block: Block) -> tuple[Any, dict[int, str]]:
-        """Return the rows as the model takes them, and what is wrong with some."""
+        """Return the rows as the model takes them, and why rows cannot be encoded, by row."""
         names, is_sparse = self.names({}), self.model.machine_.is_sparse
         width = len(block.columns)
         if names is None and not is_sparse and width != self.model.n_features_in_ and width:
@@ -119,13 +119,13 @@ class _Single:
         return [self.model.predict(X), _scores(self.model, X)]
 
     def further(self, proba: bool, std: bool) -> Further:
-        """The columns that were asked for."""
+        """Return the columns that were asked for."""
         if proba and std:
             raise SourceError("--proba is for classes and --std for numbers: leave one out.")
         return self._probabilities() if proba else self._deviations() if std else Further()
 
     def _probabilities(self) -> Further:
-        """The probability of every class."""
+        """Return the probability of every class."""
         if not hasattr(self.model, "classes_"):
             raise SourceError("--proba is for classifiers: this model has no classes.")
         if not hasattr(self.model, "predict_proba"):
@@ -136,7 +136,7 @@ class _Single:
         return Further(names, lambda keys, X: list(self.model.predict_proba(X).T[order]))
 
     def _deviations(self) -> Further:
-        """The standard deviation of the number that is predicted."""
+        """Return the standard deviation of each predicted number."""
         if self.model.task != "regression":
             raise SourceError("--std is for numbers: this model predicts none.")
         why_not = self.model.no_deviations()
@@ -145,7 +145,7 @@ class _Single:
         return Further(("std",), lambda keys, X: [self.model.predict(X, return_std=True)[1]])
 
     def described(self, header: dict[str, Any]) -> dict[str, Any]:
-        """What can be read of the model."""
+        """Return the readable state of the model."""
         model = self.model
         found = {
             "model": type(model).__name__,
@@ -161,7 +161,7 @@ class _Single:
 
 
 def _scores(model: Any, X: Any) -> np.ndarray:
-    """One number per row: the highest score, the prediction itself, or the novelty score."""
+    """Return a number per row: the highest score, the prediction itself, or the novelty score."""
     if not hasattr(model, "decision_function"):
         return np.asarray(model.predict(X))
     scores = model.decision_function(X)
@@ -169,7 +169,7 @@ def _scores(model: Any, X: Any) -> np.ndarray:
 
 
 def newest(path: Path) -> Path:
-    """The file itself, or the newest valid checkpoint if the path is a folder."""
+    """Return the file itself, or the newest valid checkpoint of a folder."""
     if not path.exists():
         raise SourceError(f"{path}: there is no such file.")
     if not path.is_dir():

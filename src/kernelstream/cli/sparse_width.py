@@ -8,7 +8,7 @@ __all__ = ["matched"]
 
 
 def matched(model: Any, X: Any) -> Any:
-    """Rows with as many features as the model; the model is widened if sparse rows have more.
+    """Return rows with as many features as the model, which grows if sparse rows have more.
 
     A new feature counts as zero in all earlier rows, as if it had been declared at the beginning.
     """

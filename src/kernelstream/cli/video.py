@@ -21,7 +21,7 @@ _GIF_WIDTH = 320
 def subtract(
     source: Path, out: Path, gif: Path | None, key: str | None, subtractor: BackgroundSubtractor
 ) -> dict[str, Any]:
-    """Write the mask of every frame to `out`. Returns counts and rates for the summary."""
+    """Write the mask of every frame to `out`; return counts and rates for the summary."""
     n_frames, frames = _frames(source, key)
     packed: list[np.ndarray] = []  # one bit per pixel
     shown: list[np.ndarray] = []
@@ -51,7 +51,7 @@ def subtract(
 
 
 def _frames(source: Path, key: str | None) -> tuple[int | None, Iterator[np.ndarray]]:
-    """The number of frames, if it is known, and the frames."""
+    """Return the number of frames, if it is known, and the frames."""
     if not source.exists():
         raise FileNotFoundError(f"{source} is not there.")
     if source.suffix not in (".npy", ".npz"):
@@ -78,7 +78,7 @@ def _frames(source: Path, key: str | None) -> tuple[int | None, Iterator[np.ndar
 
 
 def _decoded(source: Path) -> tuple[int | None, Iterator[np.ndarray]]:
-    """The frames of a video file."""
+    """Yield the frames of a video file."""
     try:
         import av
     except ImportError:
@@ -110,7 +110,7 @@ def _write_masks(out: Path, packed: list[np.ndarray], shape: tuple[int, int]) ->
 
 
 def _side_by_side(frame: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """The frame and its mask, small enough for a GIF."""
+    """Return the frame and its mask, small enough for a GIF."""
     step = max(1, frame.shape[1] // _GIF_WIDTH)
     frame = frame[::step, ::step]
     if frame.dtype.kind == "f":

@@ -1,4 +1,4 @@
-"""Compiles what the Auto estimators need, on all cores, so that their first call starts at once."""
+"""Compilation of the Auto estimators on all cores, so that their first call starts at once."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ _WHOLES = [
 
 
 def warm_up(n_jobs: int | None, tell: Callable[[str, int, int], None]) -> float:
-    """Compile members in several processes; returns how long this process compiled the rest.
+    """Compile members in several processes; return how long this process compiled the rest.
 
     The last pass, over whole estimators, finds what was lost where two processes kept the same
     function at the same time.

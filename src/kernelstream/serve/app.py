@@ -23,7 +23,7 @@ from kernelstream.serve.service import Service, unavailable
 
 __all__ = ["create_app"]
 
-_SECONDS = 0.5  # between two looks for something new to show
+_SECONDS = 0.5  # between two checks for a new state
 _HEARTBEAT = 15.0
 _LARGE = 64 * 1024  # bytes of a body: larger ones are handled on another thread
 _encode = msgspec.json.Encoder().encode
@@ -31,12 +31,12 @@ _log = logging.getLogger("kernelstream.serve")
 
 
 def create_app(service: Service) -> Any:
-    """The ASGI application of a service, for uvicorn or another server.
+    """Return the ASGI application of a service, for uvicorn or another server.
 
     Parameters
     ----------
     service : Service
-        It is closed when the server stops.
+        The service, which is closed when the server stops.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def _problem(_: Any, problem: Problem) -> Response[bytes]:
 
 
 def _http_problem(request: Any, error: HTTPException) -> Response[bytes]:
-    """What Litestar itself refuses."""
+    """Answer what Litestar itself refuses."""
     known = {
         404: "There is nothing at this path: /openapi.json lists the endpoints.",
         405: "This path does not take this method: see the header Allow.",
@@ -107,7 +107,7 @@ def _unexpected(request: Any, error: Exception) -> Response[bytes]:
 
 
 def _content_type(request: Request[Any, Any, Any]) -> str:
-    """The content type, which must be one that can be read."""
+    """Return the content type, or raise if it cannot be read."""
     kind, _, parameters = request.headers.get("content-type", "").partition(";")
     kind, charset = kind.strip().lower(), parameters.strip().lower().replace('"', "")
     plain = request.headers.get("content-encoding", "identity").lower() == "identity"
@@ -127,7 +127,7 @@ def _name(request: Request[Any, Any, Any]) -> str:
 def _parameters(
     request: Request[Any, Any, Any], **allowed: tuple[str, str] | None
 ) -> dict[str, Any]:  # fmt: skip
-    """Parameters of the query: any text, or None; or one of two, of which the second means yes."""
+    """Return the query's parameters: any text, or whether the second of two values is given."""
     found = {name: None if values is None else False for name, values in allowed.items()}
     for name, value in request.query_params.multi_items():
         values: Any = allowed.get(name, ())
@@ -190,7 +190,7 @@ def _learning(service: Service) -> list[Any]:
     async def predict(request: Request[Any, Any, Any]) -> Response[bytes]:
         asked = _parameters(request, wait=_NO_YES, scores=_NO_YES)
         kind, body = _content_type(request), await request.body()
-        # rows that wait for targets are written to the disk, which may be the case
+        # rows that wait for targets are written to the disk
         name, waits = _name(request), asked["wait"] or b"id" in body
         return _json(
             await _done(
@@ -309,7 +309,7 @@ def _not_ready(detail: str) -> Problem:
 
 
 async def _states(service: Service, model: Any) -> AsyncIterator[bytes]:
-    """Server-sent events: the model's state whenever it has changed."""
+    """Yield server-sent events: the model's state whenever it has changed."""
     service.n_viewers += 1
     shown, last = None, 0.0
     try:

@@ -1,4 +1,4 @@
-"""Columns of an Arrow stream as JSON would have them, and no larger than JSON could make them.
+"""Columns of an Arrow stream as JSON would have them, and no larger than JSON could be.
 
 A few bytes of Arrow may stand for any number of rows (a column of nulls has no bytes), for any
 number of bytes (a compressed buffer) and for a long text in every row (a dictionary): all of this
@@ -15,7 +15,7 @@ __all__ = ["read_arrow"]
 
 
 def read_arrow(body: bytes, limits: Limits) -> dict[str, list[Any]]:
-    """The columns of a body, by name.
+    """Return the columns of a body, by name.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def read_arrow(body: bytes, limits: Limits) -> dict[str, list[Any]]:
 
 
 def _entries(name: str, column: Any) -> list[Any]:
-    """A column as JSON would have it: dates as ISO 8601 writes them."""
+    """Return a column as JSON would have it, with dates as ISO 8601 text."""
     import pyarrow as pa
 
     kind = column.type
@@ -88,7 +88,7 @@ def _entries(name: str, column: Any) -> list[Any]:
 
 
 def _kinds() -> list[Any]:
-    """The kinds of columns that JSON could have, each as large as its bytes."""
+    """Return checks for the types of columns that JSON could have."""
     from pyarrow import types
 
     return [
@@ -112,7 +112,7 @@ _HEADER, _DATA, _COMPRESSION = 2, 1, 3
 
 
 def _is_compressed(message: Any) -> bool:
-    """Whether the buffers of a message are compressed. pyarrow has checked its flatbuffer."""
+    """Return whether the buffers of a message are compressed. pyarrow has checked the message."""
     if message.type not in ("record batch", "dictionary"):
         return False
     data = message.metadata.to_pybytes()
@@ -123,12 +123,12 @@ def _is_compressed(message: Any) -> bool:
 
 
 def _table(data: bytes, position: int) -> int:
-    """Where the table is that a position points to."""
+    """Return where the table is that a position points to."""
     return position + int(struct.unpack_from("<I", data, position)[0])
 
 
 def _field(data: bytes, table: int, number: int) -> int:
-    """Where a field of a table is; 0 if it has none."""
+    """Return where a field of a table is; 0 if the table lacks it."""
     layout = table - struct.unpack_from("<i", data, table)[0]
     (size,) = struct.unpack_from("<H", data, layout)
     entry = 4 + 2 * number

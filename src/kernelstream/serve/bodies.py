@@ -20,7 +20,7 @@ Key = str | int | list[Any]  # a list is a tuple
 
 
 class Body(msgspec.Struct, forbid_unknown_fields=True):
-    """Rows of numbers, as nearly all are: read faster than others."""
+    """Rows of numbers only, which are decoded faster than other rows."""
 
     all_numbers: ClassVar[bool] = True
     rows: list[list[float]]
@@ -55,7 +55,7 @@ class Rows(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Labels(msgspec.Struct, forbid_unknown_fields=True):
-    """Targets that come later than their rows, by the ids of these."""
+    """Delayed labels, with the ids of their rows."""
 
     ids: Annotated[
         list[Id], msgspec.Meta(description="The ids that predict was given or returned.")
@@ -80,7 +80,7 @@ _ROW = re.compile(r"\$\.(?:rows|targets|ids|keys)\[(\d+)\]")
 def read_rows(
     body: bytes, content_type: str, limits: Limits, has_keys: bool = False, has_names: bool = True
 ) -> Any:  # fmt: skip
-    """The rows, targets, ids and keys of a body; ids are strings, all different.
+    """Return the rows, targets, ids and keys of a body; ids are strings, all different.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def read_rows(
 
 
 def read_labels(body: bytes, limits: Limits) -> Labels:
-    """The ids and targets of a body of JSON."""
+    """Return the ids and targets of a body of JSON."""
     found: Labels = _decoded(_LABELS, body)
     if len(found.ids) != len(found.targets):
         raise malformed(
@@ -141,7 +141,7 @@ def _sound_ids(ids: list[Any], limits: Limits) -> list[Any]:
 
 
 def _sound_keys(keys: list[Any]) -> list[Any]:
-    """Keys as a fleet has them; None where a row has none."""
+    """Return keys as a fleet has them, None for a row without a key."""
     found = []
     for i, key in enumerate(keys):
         try:
@@ -166,7 +166,7 @@ def _decoded(decoder: Any, body: bytes) -> Any:
 
 
 def _mended(message: str) -> str:
-    """A message of the decoder in the middle of a sentence."""
+    """Return a message of the decoder as the middle of a sentence."""
     return message if message[1:2].isupper() else message[:1].lower() + message[1:]
 
 

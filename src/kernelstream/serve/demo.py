@@ -1,4 +1,4 @@
-"""A stream that never ends and changes now and then, for the page to show something at once.
+"""An endless stream that changes now and then, so that the page shows something at once.
 
     python -m kernelstream.serve.demo
 
@@ -33,7 +33,7 @@ _SWITCH = 4000  # rows after which the classes change at once
 
 
 def drifting_rows(seed: int = 0) -> Iterator[tuple[np.ndarray, list[str]]]:
-    """Blocks of twenty rows of two classes; their border turns slowly, and now and then at once.
+    """Yield blocks of twenty rows of two classes; the border rotates slowly and sometimes jumps.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def drifting_rows(seed: int = 0) -> Iterator[tuple[np.ndarray, list[str]]]:
 
 
 def new_models() -> dict[str, Any]:
-    """The models of the demo, by name."""
+    """Return the models of the demo, by name."""
     committee = {
         "kernel": KernelClassifier(budget=128, scaling="running"),
         "linear": make("linear-pa", "classifier"),
@@ -66,7 +66,7 @@ def new_models() -> dict[str, Any]:
 
 
 class Demo:
-    """A service of two models that are fed by a generated stream.
+    """A service of two models that learn from a generated stream.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class Demo:
         self._feeder.start()
 
     def close(self) -> None:
-        """Stop the stream, and the models."""
+        """Stop the stream and the models."""
         self._stop.set()
         self._feeder.join()
         self.service.close()
@@ -108,7 +108,7 @@ class Demo:
                     return
 
     def _compile(self) -> None:
-        """Let another process compile, once; it is ended where the demo must stop meanwhile."""
+        """Compile in another process, once; the process ends when the demo stops."""
         done = kept("demo")
         if done is None or done.exists() or not may_start_processes():
             return  # then the first rows wait until this one has compiled

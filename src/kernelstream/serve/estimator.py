@@ -1,8 +1,8 @@
 """An estimator as a service learns with it.
 
-The service asks this much of whatever learns, and nothing else: which rows it would refuse, what it
-predicts, what happened at the rows of a block, what a person can read, and its bytes. Something
-other than an estimator is served by another class with the same methods.
+A service needs only these methods of a model: which rows it refuses, what it predicts, what
+happened at the rows of a block, its readable state, and its file. A model that is no estimator is
+served by a class with the same methods.
 """
 
 import copy
@@ -28,7 +28,7 @@ _READABLE = ("n_seen_", "step_size_", "margin_", "offset_", "n_support_", "drift
 
 
 class Outcome(NamedTuple):
-    """What happened to the rows of a block."""
+    """The results of the rows of a block."""
 
     rows: np.ndarray  # which were learned
     predictions: list[Any]  # of these, before they were learned
@@ -38,7 +38,7 @@ class Outcome(NamedTuple):
     series: dict[str, np.ndarray]  # numbers of the model at each row that was learned
 
     def of(self, rows: set[int]) -> "Outcome":
-        """What happened to some of the rows."""
+        """Return the results of some of the rows."""
         kept = [i for i, row in enumerate(self.rows.tolist()) if row in rows]
         return Outcome(
             self.rows[kept], [self.predictions[i] for i in kept], self.errors[kept],
@@ -49,13 +49,13 @@ class Outcome(NamedTuple):
 
 
 def nothing_learned(skipped: list[BadRow]) -> Outcome:
-    """What happened to a block of which no row could be learned."""
+    """Return the results of a block without a row that could be learned."""
     nothing = np.zeros(0, dtype=np.int64)
     return Outcome(nothing, [], np.zeros(0), nothing, skipped, {})
 
 
 def problems_by_row(check: Any, targets: list[Any]) -> dict[int, str]:
-    """What a check finds wrong with targets, by row; labels come again and again."""
+    """Return what a check finds wrong with targets, by row. Each distinct label is checked once."""
     kinds = list(zip(map(type, targets), targets, strict=True))  # 1, 1.0 and True are equal
     found = {kind: check(kind[1]) for kind in dict.fromkeys(kinds)}
     wrong = {kind: problem for kind, problem in found.items() if problem is not None}
@@ -63,13 +63,13 @@ def problems_by_row(check: Any, targets: list[Any]) -> dict[int, str]:
 
 
 def number_problems(X: np.ndarray, fills_missing: bool = False) -> dict[int, str]:
-    """Rows of numbers that cannot be learned.
+    """Return why rows of numbers cannot be learned, by row.
 
     Parameters
     ----------
     X : ndarray
     fills_missing : bool, default=False
-        Whether NaN is a number that is missing, which the model fills in.
+        Whether the model fills in missing numbers, which are NaN.
     """
     if np.isfinite(X).all():
         return {}
@@ -82,7 +82,7 @@ def _rows_with(wrong: np.ndarray) -> list[int]:
 
 
 class ServedEstimator:
-    """What a service needs of an estimator.
+    """An estimator with the methods that a service needs.
 
     Parameters
     ----------
@@ -102,40 +102,40 @@ class ServedEstimator:
 
     @classmethod
     def opened(cls, model: Any, folder: Path, store: Path | None) -> "ServedEstimator":
-        """The model of a file, which is all in memory."""
+        """Return the model of a file, which is in memory as a whole."""
         return cls(model)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no file is open."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can predict."""
+        """Return whether the model can predict."""
         return bool(self.model.__sklearn_is_fitted__())
 
     @property
     def n_features(self) -> int | None:
-        """How long a row is, once that is known."""
+        """Return how many features a row has, once that is known."""
         return self.model.n_features_in_ if self.is_ready else None
 
     @property
     def columns(self) -> list[str] | None:
-        """The names of the features, if it learned them."""
+        """Return the names of the features, if the model knows them."""
         return None if self._names is None else [str(name) for name in self._names]
 
     @property
     def classes(self) -> list[Any]:
-        """The labels so far."""
+        """Return the labels so far."""
         known = self.is_ready and self.task == "classification"
         return self.model.classes_.tolist() if known else []
 
     @property
     def takes_tables(self) -> bool:
-        """Whether rows come by column name, and the model itself encodes them."""
+        """Return whether rows are dictionaries, which the model itself encodes."""
         return self.is_ready and self.model.learns_from_tables()
 
     def row_problems(self, block: Block) -> dict[int, str]:
-        """What is wrong with rows, as far as it can be told before they are learned."""
+        """Return why rows cannot be learned, by row, as far as it is known before learning."""
         if block.width is not None:
             return number_problems(block.X, fills_missing=self.model.missing != "error")
         rows = block.X.tolist()
@@ -145,7 +145,7 @@ class ServedEstimator:
         return {i: problem for i, problem in found if problem is not None}
 
     def _problem(self, rows: list[dict[str, Any]]) -> str | None:
-        """What is wrong with a table, if anything is."""
+        """Return why a table cannot be encoded; None if it can."""
         try:
             self.model.encoded(rows)
         except BadRow as bad:
@@ -155,15 +155,15 @@ class ServedEstimator:
         return None
 
     def target_problems(self, targets: list[Any]) -> dict[int, str]:
-        """What is wrong with targets, by row."""
+        """Return why targets cannot be learned, by row."""
         return problems_by_row(self.model.target_check(), targets)
 
     def predict(self, block: Block) -> list[Any]:
-        """Labels, numbers, or +1 (familiar) and -1 (alarm)."""
+        """Return labels, numbers, or +1 (familiar) and -1 (alarm)."""
         return list(self.model.predict(_given(block)).tolist())
 
     def scores(self, block: Block) -> list[Any]:
-        """One number per row, or one per class."""
+        """Return a score per row, or one per class."""
         if self.task == "regression":
             return self.predict(block)
         return list(self.model.decision_function(_given(block)).tolist())
@@ -206,7 +206,7 @@ class ServedEstimator:
             model.on_bad_row = before
 
     def describe(self) -> dict[str, Any]:
-        """The state that a person can read."""
+        """Return the readable state."""
         model = self.model
         found: dict[str, Any] = {
             "class": type(model).__name__, "task": self.task, "n_features": self.n_features
@@ -217,7 +217,7 @@ class ServedEstimator:
         return found | self.numbers()
 
     def numbers(self) -> dict[str, Any]:
-        """The numbers that change while it learns, by name without the last underscore."""
+        """Return the numbers that change during learning, by name without the last underscore."""
         model = self.model
         if not self.is_ready:
             return {"n_seen": 0}
@@ -229,7 +229,7 @@ class ServedEstimator:
         return found
 
     def warm_up(self) -> None:
-        """Compile what is needed to learn and to predict, on a copy that is thrown away."""
+        """Compile learning and predicting, on a copy that is thrown away."""
         if self.is_ready:
             twin = ServedEstimator(copy.deepcopy(self.model))
             X = np.zeros((2, twin.model.n_features_in_))
@@ -250,5 +250,5 @@ class ServedEstimator:
 
 
 def _given(block: Block) -> Any:
-    """The rows as the estimator takes them."""
+    """Return the rows as the estimator takes them."""
     return block.X if block.width is not None else block.X.tolist()

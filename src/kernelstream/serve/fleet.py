@@ -1,4 +1,4 @@
-"""A keyed fleet as a service learns with it: the methods of `ServedEstimator`, by keys."""
+"""A keyed fleet as a service learns with it: the methods of `ServedEstimator`, with keys."""
 
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ _TASKS = {"classifier": "classification", "regressor": "regression", "novelty": 
 
 
 class ServedFleet:
-    """What a service needs of a keyed fleet.
+    """A keyed fleet with the methods that a service needs.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ class ServedFleet:
 
     @classmethod
     def opened(cls, model: KeyedFleet, folder: Path, store: Path | None) -> "ServedFleet":
-        """The fleet of a file, with a store of its own in the service's folder.
+        """Return the fleet of a file, with a copy of its store in the service's folder.
 
-        The store that the file was saved with is copied there at the first start, and stays as it
-        is: the file and its store can be served again from the beginning.
+        The store that the file was saved with is copied at the first start and stays as it is, so
+        that the file and its store can be served again from the beginning.
         """
         if model.store is not None:
             raise ValueError(
@@ -70,37 +70,37 @@ class ServedFleet:
         return cls(model)
 
     def close(self) -> None:
-        """Let the store go, if there is one."""
+        """Close the store, if there is one."""
         if self.model.store is not None:
             self.model.store.close()
 
     @property
     def is_ready(self) -> bool:
-        """Whether it can predict."""
+        """Return whether the fleet can predict."""
         return self.model.fleet_ is not None
 
     @property
     def reads_disk(self) -> bool:
-        """Whether a prediction may have to wait for the disk, since some models are in a store."""
+        """Return whether a prediction may read the disk, because some models are in a store."""
         return self.model.store is not None
 
     @property
     def n_features(self) -> int | None:
-        """How long a row is, once that is known."""
+        """Return how many features a row has, once that is known."""
         return self.model.n_features
 
     @property
     def classes(self) -> list[Any]:
-        """The labels so far."""
+        """Return the labels so far."""
         known = self.is_ready and self.task == "classification"
         return self.model.classes_.tolist() if known else []
 
     def row_problems(self, block: Block) -> dict[int, str]:
-        """What is wrong with rows, as far as it can be told before they are learned."""
+        """Return why rows cannot be learned, by row, as far as it is known before learning."""
         return number_problems(block.X)
 
     def new_keys(self, block: Block) -> dict[Any, list[int]]:
-        """Keys that have no model yet, with their rows, in the order in which they come."""
+        """Return the keys without a model and their rows, in the order of the rows."""
         found: dict[Any, list[int]] = {}
         for row, key in enumerate(block.keys or []):
             found.setdefault(key, []).append(row)
@@ -108,15 +108,15 @@ class ServedFleet:
         return {key: rows for key, rows in found.items() if key not in self.model}
 
     def target_problems(self, targets: list[Any]) -> dict[int, str]:
-        """What is wrong with targets, by row."""
+        """Return why targets cannot be learned, by row."""
         return problems_by_row(self.model.target_check(), targets)
 
     def predict(self, block: Block) -> list[Any]:
-        """Labels, numbers, or +1 (familiar) and -1 (alarm); None for a key that has no model."""
+        """Return labels, numbers, or +1 (familiar) and -1 (alarm); None without a model."""
         return self._asked(self.model.predict, block)
 
     def scores(self, block: Block) -> list[Any]:
-        """One number per row, or one per class; None for a key that has no model."""
+        """Return a score per row, or one per class; None for a key without a model."""
         return self._asked(self.model.score_samples, block)
 
     def _asked(self, ask: Any, block: Block) -> list[Any]:
@@ -153,7 +153,7 @@ class ServedFleet:
         )  # fmt: skip
 
     def _waves(self, block: Block, rows: list[int]) -> list[list[int]]:
-        """Rows that are learned at once: few enough for others not to wait long meanwhile.
+        """Split rows into waves that are learned at once, so short that predictions wait little.
 
         The first block is one wave, since its labels are the classes of the fleet.
         """
@@ -165,10 +165,10 @@ class ServedFleet:
         ]
 
     def _waves_of_moments(self, block: Block, rows: list[int]) -> list[list[int]]:
-        """Rows whose predictions can be told by scores, and by margins of one moment.
+        """Split rows into waves in which scores and the margins before the wave give predictions.
 
-        A score tells label and number. It is an alarm if it is below the margin of its moment: so
-        no key may then be there twice, since the margin of a moment is read before the wave.
+        A score gives a label or a number. In novelty detection it is an alarm if it is below the
+        margin, which is read before the wave: so no key occurs twice in a wave.
         """
         if self.task != "novelty":
             return [rows]
@@ -184,7 +184,7 @@ class ServedFleet:
         return waves
 
     def _step(self, block: Block, rows: list[int], wrong: dict[int, str]) -> dict[int, Any]:
-        """Predict and learn some rows; predictions by row. Those left out are added to `wrong`."""
+        """Predict and learn rows; return predictions by row. Bad rows are added to `wrong`."""
         fleet, before = self.model, self.model.prototype.on_bad_row
         while rows:
             part, refused = block.take(rows), list[BadRow]()
@@ -219,7 +219,7 @@ class ServedFleet:
         return np.asarray((said - targets) ** 2)
 
     def describe(self) -> dict[str, Any]:
-        """The state that a person can read."""
+        """Return the readable state."""
         found: dict[str, Any] = {
             "class": "KeyedFleet", "models": repr(self.model.prototype), "task": self.task,
             "n_features": self.n_features,
@@ -230,18 +230,18 @@ class ServedFleet:
         return found | self.numbers()
 
     def numbers(self) -> dict[str, Any]:
-        """The numbers that change while it learns."""
+        """Return the numbers that change during learning."""
         return {"n_seen": self.model.n_rows_, "n_keys": len(self.model)}
 
     def keys(self, limit: int, by_drift: bool) -> list[dict[str, Any]]:
-        """Some keys with what can be read of their models.
+        """Return some keys with the readable state of their models.
 
         Parameters
         ----------
         limit : int
             How many at most.
         by_drift : bool
-            Whether those that drift most come first; otherwise those that learned last.
+            Whether the keys that drift most come first, or those that learned last.
         """
         found = self.model.leading(limit, "drift_score" if by_drift else "idle_rows")
         columns = [values.tolist() if hasattr(values, "tolist") else values
@@ -250,7 +250,7 @@ class ServedFleet:
         return [{**line, "text": to_text(line["key"])} for line in lines]
 
     def key(self, key: Any) -> dict[str, Any] | None:
-        """What can be read of the model of a key; None where it has none."""
+        """Return the readable state of the model of a key; None without a model."""
         if key not in self.model:
             return None
         return {
@@ -258,7 +258,7 @@ class ServedFleet:
         }  # fmt: skip
 
     def warm_up(self) -> None:
-        """Compile what is needed to learn and to predict, on a fleet that is thrown away."""
+        """Compile learning and predicting, on a fleet that is thrown away."""
         if self.is_ready:
             twin = ServedFleet(self.model.alike())
             X = np.zeros((2, self.model.n_features or 1))

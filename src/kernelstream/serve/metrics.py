@@ -14,7 +14,7 @@ _OF_MODELS = [
     ("n_learned", "rows_learned_total", "counter", "Rows that were learned."),
     ("n_repeated", "rows_repeated_total", "counter", "Rows whose id had been learned before."),
     ("error_sum", "errors_total", "counter", "Sum of the errors, each before its row was learned."),
-    ("error", "prequential_error", "gauge", "Mean error of all rows, each before it was learned."),
+    ("error", "prequential_error", "gauge", "Mean error of all rows before they were learned."),
     ("recent_error", "prequential_error_recent", "gauge", "The same over the last 1,000 rows."),
     ("step_size", "step_size", "gauge", "The step size."),
     ("drift_score", "drift_score", "gauge", "How far the step size is above its recent mean."),
@@ -31,7 +31,7 @@ _BY_LABEL = [
     ("skipped", "reason", "rows_skipped_total", "counter", "Rows left out, by reason."),
     ("baselines", "baseline", "baseline_error", "gauge", "Mean error of a baseline."),
     ("failed_writes", "kind", "failed_writes_total", "counter", "Writes that failed, by kind."),
-    ("weights", "member", "member_weight", "gauge", "How much a member of a committee counts."),
+    ("weights", "member", "member_weight", "gauge", "Weight of a member of a committee."),
 ]
 
 

@@ -112,7 +112,7 @@ _NAME = {
 
 @cache
 def document(limits: Limits) -> dict[str, Any]:
-    """The OpenAPI document of a service with these limits."""
+    """Return the OpenAPI document of a service with these limits."""
     refs, schemas = msgspec.json.schema_components(
         [Rows, Labels], ref_template="#/components/schemas/{name}"
     )
@@ -134,7 +134,7 @@ def document(limits: Limits) -> dict[str, Any]:
 
 
 def _learning(rows: Any, labels: Any) -> dict[str, Any]:
-    """Endpoints that predict and learn; `rows` and `labels` are the schemas of bodies."""
+    """Return the endpoints that predict and learn; `rows` and `labels` are schemas of bodies."""
     many = {
         kind: {"schema": rows if kind == "application/json" else {"type": "string"}}
         for kind in FORMATS
@@ -177,7 +177,7 @@ def _learning(rows: Any, labels: Any) -> dict[str, Any]:
 
 
 def _about() -> dict[str, Any]:
-    """Endpoints that show something."""
+    """Return the endpoints that show something."""
     return {
         "/v1/models": _get(
             "List all models", "application/json",
@@ -280,7 +280,7 @@ def _problem_schema() -> dict[str, Any]:
 
 
 def _with_example(content: dict[str, Any], example: dict[str, list[Any]]) -> dict[str, Any]:
-    """The same example as one object, and as lines of an object per row."""
+    """Return an example as one object, and as lines with an object per row."""
     singular = [name.removesuffix("s") for name in example]
     rows = [dict(zip(singular, row, strict=True)) for row in zip(*example.values(), strict=True)]
     lines = "".join(f"{msgspec.json.encode(row).decode()}\n" for row in rows)

@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457): what is wrong, where, and what to do."""
+"""Errors as problem details (RFC 9457): what is wrong, in which row, and the remedy."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ class Problem(Exception):  # noqa: N818 (the RFC's name)
     kind : str
         The last part of the problem's type, such as "bad-rows".
     title : str
-        The same for all problems of a kind.
+        A title that all problems of a kind share.
     detail : str
         What is wrong with this request, and the remedy.
     headers : dict, default=None
@@ -42,7 +42,7 @@ class Problem(Exception):  # noqa: N818 (the RFC's name)
 
 
 def bad_rows(problems: dict[int, str], remedy: str = "") -> Problem:
-    """Rows that cannot be learned or predicted, by number and reason."""
+    """Return the problem of bad rows, by number and reason."""
     first = min(problems)
     listed = reasons({row: problems[row] for row in sorted(problems)[:_MOST_LISTED]})
     others = f" (and {len(problems) - 1:,} more)" if len(problems) > 1 else ""
@@ -54,22 +54,22 @@ def bad_rows(problems: dict[int, str], remedy: str = "") -> Problem:
 
 
 def reasons(problems: dict[int, str]) -> list[dict[str, Any]]:
-    """Rows and what is wrong with them, as an answer lists them."""
+    """Return bad rows as an answer lists them."""
     return [{"row": row, "reason": problems[row][:_LONGEST]} for row in sorted(problems)]
 
 
 def unreadable_row(row: int, reason: str) -> Problem:
-    """A row that is no row, so that the rows after it are not looked at."""
+    """Return the problem of a row that cannot be decoded, after which no row is checked."""
     return bad_rows({row: reason})
 
 
 def malformed(detail: str) -> Problem:
-    """A body that cannot be read."""
+    """Return the problem of a body that cannot be read."""
     return Problem(400, "malformed-body", "The body cannot be read", detail)
 
 
 def too_many_rows(n_rows: int, limits: Limits) -> Problem:
-    """A body of more rows than a request may have."""
+    """Return the problem of a body with too many rows."""
     return Problem(
         413, "too-many-rows", "Too many rows in one request",
         f"The request has {n_rows:,} rows, and the limit is {limits.rows:,}: send them in several "

@@ -1,4 +1,4 @@
-"""The rows of a request as the numbers that a model learns from."""
+"""The rows of a request, encoded as the model learns them."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ __all__ = ["RowReader", "encoder_of"]
 
 
 class RowReader:
-    """Makes numbers of rows, which are lists or objects, as one model learned them.
+    """Encodes rows, which are lists or objects, in the same way as the model learned them.
 
     Parameters
     ----------
@@ -37,16 +37,16 @@ class RowReader:
 
     @classmethod
     def of_model(cls, model: Any) -> "RowReader":
-        """The reader for a `ServedModel`."""
+        """Return the reader for a `ServedModel`."""
         encoder = encoder_of(model.extra)
         return cls(model.served.columns, encoder, model.limits, model.served.takes_tables)
 
     def read(
         self, rows: list[Any], n_features: int | None, all_numbers: bool
     ) -> tuple[np.ndarray, dict[int, str]]:
-        """The rows as numbers, and what is wrong with those that cannot be (they are zero).
+        """Return the rows as numbers, and why rows cannot be encoded, by row (these are zero).
 
-        What is missing (null) is NaN, and whether that can be learned is for the model to say.
+        A missing number (null) becomes NaN; the model decides whether it can learn such a row.
 
         Parameters
         ----------
@@ -87,7 +87,7 @@ class RowReader:
         return X, problems
 
     def _as_dictionaries(self, rows: list[Any], problems: dict[int, str]) -> np.ndarray:
-        """Rows by column name; what an object leaves out is missing."""
+        """Return rows as dictionaries; a column that an object leaves out is missing."""
         columns, found = self.columns or [], []
         for i, row in enumerate(rows):
             by_name = row if isinstance(row, dict) else dict(zip(columns, row, strict=False))
@@ -102,7 +102,7 @@ class RowReader:
         return as_rows(found)
 
     def _as_lists(self, rows: list[Any], problems: dict[int, str]) -> list[list[Any]]:
-        """Rows in the order of the columns."""
+        """Return rows as lists in the order of the columns."""
         found = []
         for i, row in enumerate(rows):
             if isinstance(row, list):
@@ -144,7 +144,7 @@ def encoder_of(extra: dict[str, Any]) -> TableEncoder | None:
 
 
 def _as_array(rows: list[Any], n_features: int | None) -> np.ndarray | None:
-    """Lists of numbers, all of the right length, at once; None where one is not."""
+    """Convert lists of numbers at once; None if one has another length."""
     try:
         X = np.array(rows, dtype=np.float64)
     except ValueError:  # of different lengths
@@ -161,12 +161,12 @@ def _without_columns(row: dict[str, Any]) -> Problem:
 
 
 def _plain(entry: Any) -> Any:
-    """An entry of a table; 3.0 is 3, since a category that is a number has no decimals."""
+    """Return an entry of a table; 3.0 becomes 3, since a category has no decimals."""
     if isinstance(entry, float) and entry.is_integer():
         return int(entry)
     return None if entry != entry else entry  # NaN is missing
 
 
 def _is_number(entry: Any) -> bool:
-    """Whether it is one, or stands for one that is missing."""
+    """Return whether an entry is a number or missing."""
     return entry is None or (isinstance(entry, float | int) and not isinstance(entry, bool))

@@ -30,14 +30,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 class Service:
-    """Models by name, and what can be asked of them.
+    """The models of a service by name, and the work of its endpoints.
 
     Parameters
     ----------
     models : iterable of ServedModel
     limits : Limits, default=Limits()
     token : str, default=None
-        What callers must send; None: nothing, for a service that only this machine reaches.
+        The token that callers must send; None for a service that only this machine reaches.
     """
 
     def __init__(
@@ -58,13 +58,13 @@ class Service:
         cls, path: Any, folder: Any, limits: Limits | None = None, token: str | None = None,
         **options: Any,
     ) -> "Service":  # fmt: skip
-        """Serve a model's file, or every ``*.ks`` in a folder; a model's name is its file's stem.
+        """Serve a model's file, or every ``*.ks`` in a folder. A model's name is its file's stem.
 
         Parameters
         ----------
         path : str or path-like
         folder : str or path-like
-            Where checkpoints and logs are, in one folder per model.
+            The folder for checkpoints and logs, with a folder per model.
         limits, token
             As in the class.
         **options
@@ -106,13 +106,13 @@ class Service:
         return cls(models, limits, token)
 
     def close(self) -> None:
-        """Learn what waits, save every model, and let the folders go."""
+        """Learn the queued rows, save every model, and unlock the folders."""
         self.is_stopping = True
         for model in self.models.values():
             model.close()
 
     def model(self, name: str) -> ServedModel:
-        """The model of a name."""
+        """Return the model of this name."""
         if name not in self.models:
             raise Problem(
                 404, "unknown-model", "There is no such model",
@@ -125,7 +125,7 @@ class Service:
     def predict(
         self, name: str, body: bytes, content_type: str, wait: bool = False, scores: bool = False
     ) -> dict[str, Any]:
-        """Predict rows. With ids, or with `wait`, they wait for targets under these."""
+        """Predict rows. With ids or `wait`, the rows wait for their targets under ids."""
         model = self.model(name)
         found = self._read(model, body, content_type)
         block, problems = self._block(model, found)
@@ -167,7 +167,7 @@ class Service:
     def submit(
         self, name: str, body: bytes, content_type: str, skip: bool = False
     ) -> tuple[Any, list[dict[str, Any]]]:
-        """Queue rows to learn: what `ServedModel.submit` gives, and rows that were left out."""
+        """Queue rows to learn; return the queued request and the rows that were left out."""
         steps = self.submission(name, body, content_type, skip)
         while True:
             try:
@@ -180,7 +180,7 @@ class Service:
     def submission(
         self, name: str, body: bytes, content_type: str, skip: bool = False
     ) -> Generator[None, None, tuple[Any, list[dict[str, Any]]]]:
-        """`submit` in steps, between which others may be answered."""
+        """Do the work of `submit` in steps, between which other requests may be answered."""
         model = self.model(name)
         try:
             found = self._read(model, body, content_type)
@@ -200,7 +200,7 @@ class Service:
             return model.submit(block), skipped
 
     def keys(self, name: str, limit: str, by_drift: bool) -> list[dict[str, Any]]:
-        """Some keys of a fleet, and what can be read of their models."""
+        """Return some keys of a fleet with the readable state of their models."""
         served = self._fleet(name)
         if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:9]) <= MOST_KEYS):
             raise Problem(
@@ -211,7 +211,7 @@ class Service:
         return found
 
     def key(self, name: str, text: str) -> dict[str, Any]:
-        """What can be read of the model of one key, which is given as JSON."""
+        """Return the readable state of the model of one key, which is given as JSON."""
         self._fleet(name)
         try:
             found = self.model(name).key_state(from_text(text))
@@ -239,7 +239,7 @@ class Service:
     def submit_labels(
         self, name: str, body: bytes, content_type: str
     ) -> tuple[Any, int, list[str]]:
-        """Queue rows whose targets have come; how many were known before, and unknown ids."""
+        """Queue rows by delayed labels; return also how many are known, and unknown ids."""
         model = self.model(name)
         if content_type != "application/json":
             raise Problem(
@@ -269,7 +269,7 @@ class Service:
         return pending, len(learned), unknown
 
     def metrics(self) -> str:
-        """All metrics in Prometheus' text format."""
+        """Return all metrics in Prometheus' text format."""
         held = {
             "connections": self.connections.n_open, "bytes_in_flight": self.in_flight.n_bytes,
             "viewers": self.n_viewers,
@@ -279,7 +279,7 @@ class Service:
     # --- how -------------------------------------------------------------------------------------
 
     def _read(self, model: ServedModel, body: bytes, content_type: str) -> Any:
-        """The rows of a body as they stand there."""
+        """Return the rows of a body, decoded and not yet encoded."""
         name, has_keys = model.name, model.served.has_keys
         has_names = self._readers[name].columns is not None
         found = read_rows(body, content_type, self.limits, has_keys, has_names)
@@ -297,7 +297,7 @@ class Service:
         return found
 
     def _block(self, model: ServedModel, found: Any) -> tuple[Block, dict[int, str]]:
-        """The rows as a model learns them, and what is wrong with those that cannot be."""
+        """Return the rows as the model learns them, and why rows cannot be learned, by row."""
         reader = self._readers[model.name]
         X, problems = reader.read(found.rows, model.n_features, found.all_numbers)
         problems |= {i: "its key is null" for i, key in enumerate(found.keys or []) if key is None}
@@ -323,7 +323,7 @@ class Service:
         self, model: ServedModel, problems: dict[int, str], skip: bool = False,
         hint: str = "; learn?on_bad_row=skip does that",
     ) -> list[dict[str, Any]]:  # fmt: skip
-        """What is wrong with the rows that are left out, or an error with a hint."""
+        """Count bad rows; return them if they are left out, or raise an error with a hint."""
         if problems:
             model.refuse([problems[row] for row in sorted(problems)])
             if not skip:
@@ -336,7 +336,7 @@ class Service:
 
 @contextmanager
 def _queue_problems() -> Iterator[None]:
-    """What a model's queue refuses, as problems."""
+    """Raise the errors of a model's queue as problems."""
     try:
         yield
     except QueueFull as error:
@@ -351,7 +351,7 @@ def _queue_problems() -> Iterator[None]:
 
 
 def unavailable(error: Exception) -> Problem:
-    """The model does not learn now."""
+    """Return the problem that the model does not learn now."""
     return Problem(
         503, "unavailable", "The model does not learn now", str(error), {"Retry-After": "5"}
     )

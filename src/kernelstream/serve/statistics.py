@@ -1,4 +1,4 @@
-"""What is known of a stream: errors against baselines, events, bad rows and a history to draw."""
+"""Statistics of a stream: errors, baselines, events, bad rows and a history to draw."""
 
 import re
 import time
@@ -22,7 +22,7 @@ _PARTICULAR = re.compile(r"""'[^']*'|"[^"]*"|[-+]?\b\d[\d.,]*(?:e[-+]?\d+)?\b"""
 
 
 def kind_of(reason: str) -> str:
-    """A reason without what is particular to one row, so that there are few.
+    """Return a reason without texts and numbers of its row, so that there are few reasons.
 
     Examples
     --------
@@ -36,14 +36,14 @@ def kind_of(reason: str) -> str:
 
 
 class MostFrequent:
-    """The most frequent label so far."""
+    """A baseline that predicts the most frequent label so far."""
 
     def __init__(self, counts: Any = ()):
         self.counts = Counter(dict(counts))
         self.best = self.counts.most_common(1)[0][0] if self.counts else None
 
     def errors(self, targets: list[Any]) -> list[float]:
-        """Its errors at these targets, each before it counts."""
+        """Return the error at each target, before the target counts."""
         found = []
         for label in targets:
             found.append(float(label != self.best))
@@ -53,35 +53,35 @@ class MostFrequent:
         return found
 
     def to_json(self) -> Any:
-        """What makes the same one again."""
+        """Return the state as plain data."""
         return list(self.counts.items())
 
 
 class RowBefore:
-    """The label of the row before."""
+    """A baseline that predicts the label of the row before."""
 
     def __init__(self, last: Any = None):
         self.last = last
 
     def errors(self, targets: list[Any]) -> list[float]:
-        """Its errors at these targets."""
+        """Return the error at each target."""
         before = [self.last, *targets[:-1]]
         self.last = targets[-1]
         return [float(a != b) for a, b in zip(before, targets, strict=True)]
 
     def to_json(self) -> Any:
-        """What makes the same one again."""
+        """Return the state as plain data."""
         return self.last
 
 
 class Mean:
-    """The mean of the targets so far."""
+    """A baseline that predicts the mean of the targets so far."""
 
     def __init__(self, state: Any = (0, 0.0)):
         self.n, self.mean = state
 
     def errors(self, targets: list[Any]) -> list[float]:
-        """Its squared errors at these targets, each before it counts."""
+        """Return the squared error at each target, before the target counts."""
         found = []
         for target in targets:
             found.append((target - self.mean) ** 2)
@@ -90,15 +90,15 @@ class Mean:
         return found
 
     def to_json(self) -> Any:
-        """What makes the same one again."""
+        """Return the state as plain data."""
         return [self.n, self.mean]
 
 
 class NumberBefore(RowBefore):
-    """The target of the row before."""
+    """A baseline that predicts the target of the row before."""
 
     def errors(self, targets: list[Any]) -> list[float]:
-        """Its squared errors at these targets."""
+        """Return the squared error at each target."""
         before = [0.0 if self.last is None else self.last, *targets[:-1]]
         self.last = targets[-1]
         return [(a - b) ** 2 for a, b in zip(before, targets, strict=True)]
@@ -113,7 +113,7 @@ BASELINES: dict[str, dict[str, Any]] = {
 
 
 class History:
-    """Numbers along a stream, in at most 240 points: where there are more, neighbours are joined.
+    """Numbers along a stream, in at most 240 points: beyond that, neighbours are averaged.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def _joined(a: dict[str, Any], b: dict[str, Any], means: set[str]) -> dict[str, 
 
 
 class Statistics:
-    """Everything that is counted about one model. Only its writer changes it.
+    """The counts of one model. Only its writer changes them.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ class Statistics:
         self._pace: deque[tuple[float, int]] = deque([(time.monotonic(), self.n_learned)])
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, as plain data."""
+        """Return all counts as plain data."""
         return {
             "version": _VERSION, "n_learned": self.n_learned, "n_repeated": self.n_repeated,
             "skipped": dict(self.skipped), "error_sum": self.error_sum,
@@ -253,7 +253,7 @@ class Statistics:
         self._keep_pace(time.monotonic())
 
     def _keep_pace(self, now: float) -> None:
-        """Remember how many rows were learned by now, twice a second for ten seconds."""
+        """Record how many rows were learned, twice a second for the last ten seconds."""
         pace = self._pace
         if len(pace) > 1 and now - pace[-2][0] < 0.5:
             pace.pop()
@@ -262,7 +262,7 @@ class Statistics:
             pace.popleft()
 
     def note_refused(self, reason: str, row: int | None) -> None:
-        """Count a row that was not learned; `row`: its number in the stream, if it got one."""
+        """Count a bad row; `row` is its number in the stream, if it has one."""
         kind, reason = kind_of(reason), reason[:_LONGEST_REASON]
         if kind in self.skipped or len(self.skipped) < _REASONS:
             self.skipped[kind] += 1
@@ -273,7 +273,7 @@ class Statistics:
 
     @property
     def rows_per_second(self) -> float:
-        """Rows learned per second, over the last ten seconds."""
+        """Return the rows learned per second, over the last ten seconds."""
         now, pace = time.monotonic(), list(self._pace)
         # the last moment before the ten seconds, since which all rows came within them
         begin, before = next(
@@ -282,7 +282,7 @@ class Statistics:
         return (self.n_learned - before) / min(max(now - begin, 0.1), _SECONDS)
 
     def summary(self) -> dict[str, Any]:
-        """What is shown, without the history."""
+        """Return what the page shows, without the history."""
         n = self.n_learned
         return {
             "n_learned": n, "n_repeated": self.n_repeated, "n_skipped": self.skipped.total(),
