@@ -1,20 +1,24 @@
 """A model is saved and loaded after every block, and then learns on as if it never had been.
 
-
 The default run interprets the code and takes few combinations; the nightly run takes all presets,
 tasks, budgets and streams, and compiles some of them.
 """
 
 import contextlib
+import json
+import shutil
 import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from typer.testing import CliRunner
 
 import kernelstream as ks
 from kernelstream import budgets
+from kernelstream.cli.app import app
 from kernelstream.estimators.files import from_bytes
+from kernelstream.serve.service import Service
 
 BUDGETS = {
     "own": None,
@@ -200,3 +204,68 @@ def test_compiled_budgets(budget):
 def test_compiled_committees(task, kind):
     X, y = stream(kind, task, 400)
     check(COMMITTEES[task](), X, y, 16)
+
+
+# --- through run, predict, serve and resume -------------------------------------------------------
+
+
+def run_to_the_end(table, folder, task, algorithm):
+    """``kernelstream run`` with a checkpoint after every block; the bytes that it saves."""
+    how = ["--target", "y", "--task", task, "--algorithm", algorithm, "--block", "10"]
+    where = ["--checkpoint", folder / "checkpoints", "--checkpoint-rows", "10"]
+    arguments = ["run", table, *how, *where, "--model", folder / "m.ks"]
+    done = CliRunner().invoke(app, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    return ks.load(folder / "m.ks").to_bytes()
+
+
+def check_commands(algorithm, task, tmp_path):
+    """Every checkpoint of a run can be predicted from, served and resumed."""
+    X, y = stream("smooth", {"classify": "classifier", "regress": "regressor"}[task], 60)
+    table, folder, copies = tmp_path / "t.csv", tmp_path / "run", []
+    lines = [f"{a},{b},{c}" for (a, b), c in zip(X, y, strict=True)]
+    table.write_text("\n".join(["a,b,y", *lines]) + "\n")
+    folder.mkdir()
+    save = ks.Checkpointer.save
+
+    def save_and_copy(self, *arguments):
+        path = save(self, *arguments)
+        copies.append(tmp_path / f"copy {len(copies)}")
+        shutil.copytree(folder, copies[-1], ignore=shutil.ignore_patterns("*.lock"))
+        return path
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ks.Checkpointer, "save", save_and_copy)
+        expected = run_to_the_end(table, folder, task, algorithm)
+    assert len(copies) == 7  # six blocks, and the end
+    for copy in copies:
+        newest = max((copy / "checkpoints").glob("*.ks"))
+        out = copy / "out.csv"
+        asked = ["predict", copy / "checkpoints", table, "--out", out]
+        assert CliRunner().invoke(app, list(map(str, asked))).exit_code == 0
+        predicted = [line.split(",")[1] for line in out.read_text().splitlines()[1:]]
+        service = Service.from_files(newest, copy / "served")
+        with contextlib.closing(service):
+            (name,) = service.models
+            rows = json.dumps({"rows": X.tolist()}).encode()
+            answer = service.predict(name, rows, "application/json")
+        assert list(map(str, answer["predictions"])) == predicted
+        assert run_to_the_end(table, copy, task, algorithm) == expected
+
+
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize(("algorithm", "task"), [("pa", "regress"), ("svmd", "classify")])
+def test_every_checkpoint_of_a_run(algorithm, task, tmp_path):
+    check_commands(algorithm, task, tmp_path)
+
+
+@pytest.mark.nightly
+@pytest.mark.usefixtures("without_compiler")
+@pytest.mark.parametrize(
+    ("algorithm", "task"),
+    [("auto", "classify"), ("auto", "regress")]
+    + [(name, {"classifier": "classify", "regressor": "regress"}[task]) for name, task in PAIRS
+       if task != "novelty" and name not in ("svrseq", "adatron")],
+)  # fmt: skip
+def test_every_checkpoint_of_every_algorithm(algorithm, task, tmp_path):
+    check_commands(algorithm, task, tmp_path)
