@@ -137,18 +137,17 @@ def test_a_late_class_that_was_seen_once_does_not_win_against_frequent_ones():
 class RidgeReference:
     def __init__(self, n, decay, ridge=30.0):
         self.n, self.decay, self.ridge = n, decay, ridge
-        self.errors, self.own, self.weights, self.is_first = [], [], [], True
+        self.mse, self.own, self.count, self.is_first = None, 0.0, 0.0, True
         self.A, self.b = np.zeros((n, n)), np.zeros(n)
 
     def predict(self, f):
-        mse = np.average(self.errors, axis=0, weights=self.weights) if self.errors else None
+        mse = self.mse
         q = np.full(self.n, 1.0 / self.n) if mse is None else mse**-2.0 / (mse**-2.0).sum()
         self.q, self.centre = q, q @ f
         self.h = f - self.centre
         if mse is None:
             return self.centre
-        ridge = self.ridge * np.average(self.own, weights=self.weights)
-        coef = np.linalg.solve(self.A + ridge * np.eye(self.n), self.b)
+        coef = np.linalg.solve(self.A + self.ridge * self.own * np.eye(self.n), self.b)
         width = np.ptp(f)
         return np.clip(self.centre + coef @ self.h, f.min() - width, f.max() + width)
 
@@ -156,11 +155,21 @@ class RidgeReference:
         if self.is_first:
             self.is_first = False
             return
-        self.errors.append((y - f) ** 2)
-        self.own.append((y - said) ** 2)
-        self.weights.append(weight)
+        self.count += weight
+        rate, before = weight / min(self.count, 300.0), 0.0 if self.mse is None else self.mse
+        self.mse = (1.0 - rate) * before + rate * (y - f) ** 2
+        self.own = (1.0 - rate) * self.own + rate * (y - said) ** 2
         self.A = self.decay * self.A + weight * np.outer(self.h, self.h)
         self.b = self.decay * self.b + weight * self.h * (y - self.centre)
+
+    def limited(self, said, y, n_far, sd):
+        """The target as it is learned, and how many in succession were limited."""
+        if self.count < 16:
+            return y, n_far
+        most = max(5.0 * np.sqrt(self.own) * 1.5**n_far, sd)
+        if abs(y - said) <= most:
+            return y, max(0.5 * n_far - 1.0, 0.0)
+        return said + np.copysign(most, y - said), n_far + 1.0
 
 
 class CautionReference:
@@ -184,12 +193,20 @@ class CautionReference:
         share = (past @ np.multiply(self.d[1:], self.away[1:]) + error) / square
         return np.clip(share + np.sqrt(error / square), 0.0, 1.0)
 
+    def limited(self, away):
+        weights = np.array(self.weights)
+        if weights.sum() < 16:
+            return away
+        most = 10.0 * np.sqrt(np.average(np.square(self.away[1:]), weights=weights[1:]))
+        return np.clip(away, -most, most)
+
     def learn(self, mixed, error, y, weight):
         mean = self.mean()
-        self.d.append(mixed - mean)
-        self.away.append(y - mean)
+        away = self.limited(y - mean)
+        self.d.append(self.limited(mixed - mean))
+        self.away.append(away)
         self.errors.append(error)
-        self.y.append(y)
+        self.y.append(mean + away)
         self.weights.append(weight)
 
 
@@ -197,21 +214,27 @@ class CautionReference:
 def test_ridge_stacking(sizes):
     random = np.random.default_rng(0)
     y = random.normal(size=120)
+    y[60:120:9] += 9.0  # outliers, but not of the kind that units change for
     noise = np.array(sizes)[:, None] * random.normal(size=(3, 120))
     scores = (y + noise)[:, :, None]
     weight = random.choice([0.0, 1.0, 2.0], 120)
     levels = [RidgeReference(3, 1.0), RidgeReference(3, 0.995), RidgeReference(2, 0.999)]
-    expected, caution = [], CautionReference()
+    expected, caution, seen, n_far, n_limited = [], CautionReference(), [], 0.0, 0
     for i in range(120):
         f = scores[:, i, 0]
         two = np.array([level.predict(f) for level in levels[:2]])
         said = levels[2].predict(two)
         expected.append(caution.mean() + caution.share() * (said - caution.mean()))
         if weight[i]:
-            caution.learn(said, y[i] - expected[-1], y[i], weight[i])
-            levels[2].learn(two, said, y[i], weight[i])
+            top = levels[2]
+            sd = np.std(seen) if seen else np.inf
+            target, n_far = top.limited(expected[-1], y[i], n_far, sd)
+            n_limited += target != y[i]
+            seen.append(y[i])
+            caution.learn(said, target - expected[-1], target, weight[i])
+            top.learn(two, said, target, weight[i])
             for level, one in zip(levels, two, strict=False):
-                level.learn(f, one, y[i], weight[i])
+                level.learn(f, one, target, weight[i])
     mixing = RidgeStacking()
     state = mixing.new_state(3, 1)
     found, loss = mixing.learn(state, scores, y, weight)
@@ -219,6 +242,7 @@ def test_ridge_stacking(sizes):
     np.testing.assert_allclose(loss, 0.5 * (y - found[:, 0]) ** 2)
     squared, weights = np.mean((y - found[:, 0])[20:] ** 2), mixing.weights(state)
     np.testing.assert_allclose(weights.sum(), caution.share())
+    assert n_limited > 0
     if sizes[0] < 1.0:  # it is as good as the best member, whose weight is the largest
         assert squared < 0.05
         assert weights.argmax() == 0
@@ -259,7 +283,7 @@ def test_deviations():
     scores = (y + size * random.normal(size=(3, n)))[:, :, None]
     weight = random.choice([0.0, 1.0, 2.0], n)
     mixing, reference, level = RidgeStacking(), DeviationReference(), RidgeReference(3, 1.0)
-    state, is_first = mixing.new_state(3, 1), True
+    state, is_first, seen = mixing.new_state(3, 1), True, []
     for i in range(n):
         one = scores[:, i : i + 1]
         f = one[:, 0, 0]
@@ -268,12 +292,16 @@ def test_deviations():
         known = reference.n > 0.0
         expected = np.sqrt(reference.variance(s2)) if known else np.inf
         assert mixing.deviations(state, one)[0] == pytest.approx(expected, rel=1e-8)
+        top = RidgeReference(2, 0.999)
+        top.count, top.own, n_far = state.top.count[0], state.top.own_error[0], state.n_far[0]
         mixed, _ = mixing.learn(state, one, y[i : i + 1], weight[i : i + 1])
         if weight[i]:
+            target, _ = top.limited(mixed[0, 0], y[i], n_far, np.std(seen) if seen else np.inf)
+            seen.append(y[i])
             if not is_first:  # whose target nobody could know
-                reference.learn(s2, y[i] - mixed[0, 0], weight[i])
+                reference.learn(s2, target - mixed[0, 0], weight[i])
             is_first = False
-            level.learn(f, first, y[i], weight[i])
+            level.learn(f, first, target, weight[i])
     assert 0.2 < reference.b < 1.4
     assert mixing.deviations(state, 100.0 * scores).mean() > 30.0
 

@@ -7,7 +7,9 @@ committee is held back only by more evidence than chance explains::
 
     s = (sum d (y - m) + e) / (sum d^2 + e) + sqrt(e / (sum d^2 + e))    with    d = f - m
 
-where e is the mean squared error, or that of the mean if it is smaller, and the sums forget.
+where e is the mean squared error, or that of the mean if it is smaller, and the sums forget. A few
+wrong targets may not decide for long: from row 16 on, y - m and d count as at most ten standard
+deviations of the targets.
 """
 
 import math
@@ -18,6 +20,11 @@ import numpy as np
 from kernelstream.compiled import helper
 
 __all__ = ["Caution", "learn_caution", "new_caution", "share_believed"]
+
+
+_TRUSTED_ROWS = 16.0
+_FARTHEST = 10.0  # standard deviations
+_MEMORY = 1000.0  # rows, of errors
 
 
 class Caution(NamedTuple):
@@ -33,7 +40,8 @@ class Caution(NamedTuple):
 
 def new_caution() -> Caution:
     """Nothing is known yet, and members are believed."""
-    return Caution(np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(2), np.zeros(1), np.zeros(1))
+    count, mean, counted, square, product = np.zeros((5, 1))
+    return Caution(count, mean, counted, np.zeros(2), square, product)
 
 
 @helper
@@ -48,15 +56,25 @@ def share_believed(state):
 
 
 @helper
+def _limited(state, away):
+    """A distance from the mean as it counts."""
+    if state.count[0] < _TRUSTED_ROWS or state.error[1] <= 0.0:
+        return away
+    most = _FARTHEST * math.sqrt(state.error[1])
+    return min(max(away, -most), most)
+
+
+@helper
 def learn_caution(state, decay, mixed, error, y, weight):
     """Learn from a target, of which members said `mixed`, and the committee erred by `error`."""
+    away = _limited(state, y - state.mean[0])
     if state.count[0] > 0.0:
-        apart, away = mixed - state.mean[0], y - state.mean[0]
+        apart = _limited(state, mixed - state.mean[0])
         state.square[0] = decay * state.square[0] + weight * apart * apart
         state.product[0] = decay * state.product[0] + weight * apart * away
         state.counted[0] += weight
-        rate = weight / state.counted[0]
+        rate = weight / min(state.counted[0], max(_MEMORY, weight))
         state.error[0] += rate * (error * error - state.error[0])
         state.error[1] += rate * (away * away - state.error[1])
     state.count[0] += weight
-    state.mean[0] += weight / state.count[0] * (y - state.mean[0])
+    state.mean[0] += weight / state.count[0] * away

@@ -8,7 +8,7 @@ import numpy as np
 from kernelstream.compiled import helper
 from kernelstream.parts import LARGEST_SQUARE, Choice, Field, number, parameters, part, rule
 from kernelstream.scalings.base import Scaling, ScalingRule
-from kernelstream.scalings.running import deviation
+from kernelstream.scalings.breaks import CHANGED, COUNTS, breaks_of, deviation, faint
 
 __all__ = ["Renewed"]
 
@@ -37,6 +37,7 @@ class RenewedState(NamedTuple):
     found: Any  # after how many rows the metric was found; zero: there is none
     metric: Any  # (features, features): A, where features are few
     weights: Any  # (features,): its diagonal, where they are many
+    breaks: Any  # of targets: `Breaks`; of features: `NoBreaks`
 
 
 @rule(defaults=ScalingRule)
@@ -65,15 +66,21 @@ class RenewedRule(NamedTuple):
         return 0.0
 
     def count_row(self, scaling_state, x, size):
-        n = scaling_state.n_rows[0] + 1
+        verdict = scaling_state.breaks.judge(
+            scaling_state.mean, scaling_state.second, scaling_state.n_rows, x[0]
+        )  # fmt: skip
+        if verdict == CHANGED:
+            _begin_anew(scaling_state)
+        n = scaling_state.n_rows[0] + 1 - scaling_state.breaks.n_before()
         for j in range(x.shape[0]):
             mean, second = scaling_state.mean[j], scaling_state.second[j]
-            _add_moments(scaling_state, j, self.limited(x[j] - mean, second, n - 1, mean), n)
+            if verdict == COUNTS:
+                _add_moments(scaling_state, j, self.limited(x[j] - mean, second, n - 1, mean), n)
             if n == 1 or x[j] < scaling_state.lowest[j]:
                 scaling_state.lowest[j] = x[j]
             if n == 1 or x[j] > scaling_state.highest[j]:
                 scaling_state.highest[j] = x[j]
-        scaling_state.n_rows[0] = n
+        scaling_state.n_rows[0] += 1
 
     def limited(self, away, second, n, mean):
         """What statistics see of a value so far from the mean of n rows."""
@@ -87,16 +94,34 @@ class RenewedRule(NamedTuple):
         return scaling_state.zero[0], scaling_state.unit[0]
 
     def scale_target(self, scaling_state, y, zero, unit):
-        n, mean = scaling_state.n_rows[0], scaling_state.mean[0]
+        n, mean = scaling_state.n_rows[0] - scaling_state.breaks.n_before(), scaling_state.mean[0]
         if n == 0:  # it is its own mean
             return 0.0
-        return (mean + self.limited(y - mean, scaling_state.second[0], n, mean) - zero) / unit
+        away = y - mean
+        if n >= _TRUSTED_ROWS:
+            sd = deviation(scaling_state.second[0], n, mean)
+            if sd > 0.0:
+                away = faint(away, self.outlier * sd)
+        return (mean + min(max(away, -_FARTHEST), _FARTHEST) - zero) / unit
 
     def bounds_of(self, scaling_state):
         lowest, highest = scaling_state.lowest[0], scaling_state.highest[0]
         if scaling_state.n_rows[0] == 0:
             return -math.inf, math.inf
         return lowest - _WIDER * (highest - lowest), highest + _WIDER * (highest - lowest)
+
+
+@helper
+def _begin_anew(scaling_state):
+    """Take other statistics of targets as they are now, without waiting for a renewal."""
+    n, mean = scaling_state.n_rows[0] - scaling_state.breaks.n_before(), scaling_state.mean[0]
+    second = scaling_state.second[0]
+    scaling_state.third[0] = 0.0
+    scaling_state.fourth[0] = 3.0 * second * second / n  # as of normal targets
+    scaling_state.zero[0] = mean
+    scaling_state.unit[0] = deviation(second, n, mean)
+    if scaling_state.unit[0] == 0.0:
+        scaling_state.unit[0] = 1.0
 
 
 @helper
@@ -142,7 +167,8 @@ class Renewed(Scaling):
     here on a stream.) ``metric_`` of an estimator is A^2.
 
     As ``target_scaling`` of a regressor: ``(y - mean) / sd``, and predictions stay within the range
-    of the targets so far, widened by a tenth on each side.
+    of the targets so far, widened by a tenth on each side. Wrong targets and new levels are treated
+    as by `Running`.
 
     A feature that had been constant up to a renewal counts as constant until the next one.
 
@@ -160,7 +186,7 @@ class Renewed(Scaling):
         The largest value of a feature.
     outlier : float, default=10.0
         From row 16 on, the statistics see no value farther from the mean than so many standard
-        deviations, and targets are learned as if they were no farther.
+        deviations, and targets beyond are learned as by `Running`.
 
     Examples
     --------
@@ -178,6 +204,7 @@ class Renewed(Scaling):
     limit: float = 10.0
     outlier: float = 10.0
 
+    version = 2
     renews = True
     may_widen = False
 
@@ -240,6 +267,7 @@ class Renewed(Scaling):
             found=Field((), 0, int),
             metric=Field((few, few), 0.0),
             weights=values,
+            breaks=breaks_of(axis),
         )  # fmt: skip
 
     def to_rule(self) -> RenewedRule:
@@ -250,7 +278,7 @@ class Renewed(Scaling):
         return (1 << (n_rows + 1).bit_length()) - 1 - n_rows
 
     def renew(self, scaling_state: Any, squared_gradients: np.ndarray | None = None) -> None:
-        n, mean = int(scaling_state.n_rows[0]), scaling_state.mean
+        n, mean = int(scaling_state.n_rows[0] - scaling_state.breaks.n_before()), scaling_state.mean
         second, fourth = scaling_state.second, scaling_state.fourth
         scaling_state.zero[:] = mean
         pairs = zip(second.tolist(), mean.tolist(), strict=True)
@@ -258,7 +286,7 @@ class Renewed(Scaling):
         if n >= _ROWS_FOR_TAILS - 1:
             scaling_state.bend[:] = 0.3 * np.sqrt(np.maximum(_kurtosis(second, fourth, n) - 1, 0))
         if squared_gradients is not None and squared_gradients.trace() > 0.0:
-            scaling_state.found[0] = n
+            scaling_state.found[0] = scaling_state.n_rows[0]
             if len(scaling_state.metric) == len(mean):
                 scaling_state.metric[:] = _root(_metric_of(squared_gradients))
             else:

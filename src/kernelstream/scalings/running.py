@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 from kernelstream.compiled import helper
 from kernelstream.parts import LARGEST_SQUARE, Field, number, parameters, part, rule
 from kernelstream.scalings.base import Scaling, ScalingRule
+from kernelstream.scalings.breaks import COUNTS, breaks_of, deviation, faint
 
-__all__ = ["Running", "deviation"]
+__all__ = ["Running"]
 
-# A feature whose standard deviation is less than this part of its mean is constant: rounding leaves
-# about 1e-16 of the mean where all values are the same.
-_CONSTANT = 1e-12
 _TRUSTED_ROWS = 20  # from then on, statistics see values within so many standard deviations
 
 
@@ -23,6 +21,7 @@ class RunningState(NamedTuple):
     square: Any  # the sum of its squared deviations from the mean
     n_lengths: Any  # rows that had a length
     length2: Any  # the mean of |a|^2 over them
+    breaks: Any  # of targets: `Breaks`; of features: `NoBreaks`
 
 
 @rule(defaults=ScalingRule)
@@ -45,7 +44,12 @@ class RunningRule(NamedTuple):
         return total
 
     def count_row(self, scaling_state, x, size):
-        n = scaling_state.n_rows[0] + 1
+        if scaling_state.breaks.judge(
+            scaling_state.mean, scaling_state.square, scaling_state.n_rows, x[0]
+        ) != COUNTS:  # fmt: skip
+            scaling_state.n_rows[0] += 1
+            return
+        n = scaling_state.n_rows[0] + 1 - scaling_state.breaks.n_before()
         share = 1.0 / n
         far = self.outlier * self.outlier / max(n - 1, 1)
         for j in range(x.shape[0]):
@@ -76,13 +80,13 @@ class RunningRule(NamedTuple):
         self.count_size(scaling_state, size)
 
     def unit_of(self, scaling_state):
-        mean = scaling_state.mean[0]
-        return mean, deviation(scaling_state.square[0], max(scaling_state.n_rows[0], 1), mean)
+        n, mean = scaling_state.n_rows[0] - scaling_state.breaks.n_before(), scaling_state.mean[0]
+        return mean, deviation(scaling_state.square[0], max(n, 1), mean)
 
     def scale_target(self, scaling_state, y, zero, unit):
         if unit == 0.0:
             return 0.0
-        return min(max((y - zero) / unit, -self.outlier), self.outlier)
+        return faint((y - zero) / unit, self.outlier)
 
     def length_with(self, scaling_state, total):
         """The root of the mean of |a|^2, with the present row among the rows."""
@@ -97,13 +101,6 @@ class RunningRule(NamedTuple):
             scaling_state.n_lengths[0] += 1
             rest = size - scaling_state.length2[0]
             scaling_state.length2[0] += rest / scaling_state.n_lengths[0]
-
-
-@helper
-def deviation(square, n, mean):
-    """The standard deviation, or zero where it is that of rounding."""
-    sd = math.sqrt(square / n)
-    return sd if sd > _CONSTANT * abs(mean) else 0.0
 
 
 @helper
@@ -136,8 +133,11 @@ class Running(Scaling):
     the standard deviation is the root of the mean square over all rows, zeros included. A feature
     that few rows have thus gets a large value, as rare words do.
 
-    As ``target_scaling`` of a regressor: ``(y - mean) / sd``, at most `outlier` in size, with the
-    mean and the standard deviation of the targets learned before.
+    As ``target_scaling`` of a regressor: ``(y - mean) / sd``, with the mean and the standard
+    deviation of the targets learned before. Beyond `outlier` a target z is learned as
+    ``outlier^2 / z``, so that wrong targets say little. If targets stay more than five standard
+    deviations away for some 32 rows, mean and deviation begin anew from these rows, and the model
+    goes on at the new level.
 
     A row of weight zero does not count, and every other row counts once. With a `NoveltyDetector`
     alarms count as well.
@@ -163,6 +163,8 @@ class Running(Scaling):
     True
     """
 
+    version = 2
+
     limit: float = 5.0
     outlier: float = 10.0
     unit_length: bool = True
@@ -183,6 +185,7 @@ class Running(Scaling):
             square=Field((axis,), 0.0, least=0.0, largest=LARGEST_SQUARE),
             n_lengths=Field((), 0, int),
             length2=Field((), 0.0, least=0.0),
+            breaks=breaks_of(axis),
         )
 
     def to_rule(self) -> RunningRule:

@@ -1,5 +1,6 @@
 """Numbers: ridge regression on what sets members apart."""
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,13 @@ from kernelstream.committee.deviations import (
     new_deviations,
 )
 from kernelstream.committee.mixing.base import Mixing, solve_positive
+from kernelstream.committee.mixing.frame import (
+    Frame,
+    frame_deviation,
+    learn_frame,
+    new_frame,
+    to_frame,
+)
 from kernelstream.compiled import compiled, helper
 from kernelstream.parts import number, parameters, part
 from kernelstream.steps import Call
@@ -37,11 +45,14 @@ class RidgeState(NamedTuple):
     top: RidgeLevel
     caution: Caution
     deviations: Deviations
+    n_far: Any  # (1,): how many targets in succession were far from what the committee said
+    frame: Frame  # the units of all this
 
 
 class RidgeWork(NamedTuple):
     """Memory for one row."""
 
+    said: Any  # (members,): their predictions in the units of the frame
     share: Any  # (members,)
     apart: Any  # (3, members): h of each level
     coef: Any  # (members,)
@@ -50,6 +61,13 @@ class RidgeWork(NamedTuple):
 
 
 _FIRST_ROW = 1e-9  # the weight of the first row, whose error would outlast a thousand others
+_MEMORY = 300.0  # rows, of errors: what was wrong once is forgotten
+# From some row on, a target is learned as if it were no farther from the committee's prediction
+# than so many root mean square errors. The limit grows while targets stay beyond it.
+_FAR = 5.0
+_GROWTH = 1.5
+_TRUSTED = 16.0
+_MOST_FAR = 400.0  # in succession: the limit is then larger than any number
 
 
 @helper
@@ -94,7 +112,7 @@ def _learn_level(level, decay, said, apart, centre, result, y, weight):
         level.count[0] = _FIRST_ROW
         return
     level.count[0] += weight
-    rate = weight / level.count[0]
+    rate = weight / min(level.count[0], max(_MEMORY, weight))
     level.own_error[0] += rate * ((y - result) ** 2 - level.own_error[0])
     for e in range(n):
         level.error[e] += rate * ((y - said[e]) ** 2 - level.error[e])
@@ -103,38 +121,58 @@ def _learn_level(level, decay, said, apart, centre, result, y, weight):
             level.products[e, f] = decay * level.products[e, f] + weight * apart[e] * apart[f]
 
 
+@helper
+def _limited(state, result, y):
+    """The target as it is learned: an outlier may not decide alone."""
+    error = state.top.own_error[0]
+    if state.top.count[0] < _TRUSTED:
+        return y
+    # and one standard deviation at least: what was constant may become anything
+    most = max(_FAR * math.sqrt(error) * _GROWTH ** state.n_far[0], frame_deviation(state.frame))
+    if abs(y - result) <= most:
+        state.n_far[0] = max(0.5 * state.n_far[0] - 1.0, 0.0)
+        return y
+    state.n_far[0] = min(state.n_far[0] + 1.0, _MOST_FAR)
+    return result + math.copysign(most, y - result)
+
+
 @compiled
 def _stack_numbers(state, decays, ridge, scores, y, weight, learns, work, out, loss, deviation):
     apart, n = work.apart, scores.shape[0]
     for i in range(scores.shape[1]):
-        said = scores[:, i, 0]
+        zero, unit, said = state.frame.zero[0], state.frame.unit[0], work.said
+        for e in range(n):
+            said[e] = (scores[e, i, 0] - zero) / unit
         first, first_centre = _predict_level(state.first, ridge, said, work, apart[0])
         spread = 0.0
         for e in range(n):
             spread += work.share[e] * apart[0, e] ** 2
-        deviation[i] = deviation_of(state.deviations, spread)
+        deviation[i] = unit * deviation_of(state.deviations, spread)
         second, second_centre = _predict_level(state.second, ridge, said, work, apart[1])
         work.halves[0], work.halves[1] = first, second
         mixed, centre = _predict_level(state.top, ridge, work.halves, work, apart[2])
         mean = state.caution.mean[0]
         result = mean + share_believed(state.caution) * (mixed - mean)
-        out[i, 0] = result
+        out[i, 0] = zero + unit * result
         if not learns:
             continue
-        loss[i] = 0.5 * (y[i] - result) ** 2
+        loss[i] = 0.5 * (y[i] - out[i, 0]) ** 2
         if weight[i] == 0.0:
             continue
+        target = _limited(state, result, to_frame(state.frame, y[i]))
+        if not learn_frame(state.frame, y[i]):
+            continue
         if state.top.count[0] > 0.0:  # where targets lie nobody could know before
-            learn_deviation(state.deviations, spread, y[i] - result, weight[i])
-        learn_caution(state.caution, decays[2], mixed, y[i] - result, y[i], weight[i])
+            learn_deviation(state.deviations, spread, target - result, weight[i])
+        learn_caution(state.caution, decays[2], mixed, target - result, target, weight[i])
         _learn_level(
-            state.first, decays[0], said, apart[0, :n], first_centre, first, y[i], weight[i]
+            state.first, decays[0], said, apart[0, :n], first_centre, first, target, weight[i]
         )
         _learn_level(
-            state.second, decays[1], said, apart[1, :n], second_centre, second, y[i], weight[i]
+            state.second, decays[1], said, apart[1, :n], second_centre, second, target, weight[i]
         )
         _learn_level(
-            state.top, decays[2], work.halves, apart[2, :2], centre, mixed, y[i], weight[i]
+            state.top, decays[2], work.halves, apart[2, :2], centre, mixed, target, weight[i]
         )
 
 
@@ -150,7 +188,10 @@ class RidgeStacking(Mixing):
     correction stays within the members' range, extended by as much on each side. Where that is
     worse than the mean of the targets so far, the mixture is drawn towards the mean, and so is the
     sum of the weights towards zero (`kernelstream.committee.caution`). How far targets lie from
-    what is said is learned from the errors, and from how much the members differ at a row.
+    what is said is learned from the errors, and from how much the members differ at a row. A
+    target farther than five root mean square errors from the prediction is learned as if it were
+    there, unless more of them follow; and where the level or the scale of the targets changes, the
+    units of all this change with it (`kernelstream.scalings.breaks`).
 
     Parameters
     ----------
@@ -172,6 +213,7 @@ class RidgeStacking(Mixing):
     top_decay: float = 0.999
     ridge: float = 30.0
 
+    version = 2
     task = "regression"
     gives_deviations = True
 
@@ -187,13 +229,15 @@ class RidgeStacking(Mixing):
             return RidgeLevel(np.zeros(n), np.zeros(1), np.zeros(1), np.zeros((n, n)), np.zeros(n))
 
         return RidgeState(
-            level(n_members), level(n_members), level(2), new_caution(), new_deviations()
-        )
+            level(n_members), level(n_members), level(2), new_caution(), new_deviations(),
+            np.zeros(1), new_frame(),
+        )  # fmt: skip
 
     def _arguments(self, state: Any, scores: Any, y: Any, weight: Any, learns: bool) -> Any:
         n = max(len(scores), 2)
         work = RidgeWork(
-            np.zeros(n), np.zeros((3, n)), np.zeros(n), np.zeros((n, n)), np.zeros(2)
+            np.zeros(len(scores)), np.zeros(n), np.zeros((3, n)), np.zeros(n), np.zeros((n, n)),
+            np.zeros(2),
         )  # fmt: skip
         out, (loss, deviation) = np.empty(scores.shape[1:]), np.zeros((2, scores.shape[1]))
         decays = np.array([*self.decays, self.top_decay], float)
