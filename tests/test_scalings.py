@@ -279,7 +279,9 @@ def test_what_does_not_go_together():
     X = stream(60)
     with pytest.raises(ValueError, match="gamma='scale' looks at rows as they come"):
         ks.KernelRegressor(gamma="scale", scaling="running").fit(X, X[:, 1])
-    with pytest.raises(ValueError, match="scaling='runing' is unknown: choose one of 'running'"):
+    with pytest.raises(
+        ValueError, match="scaling='runing' is unknown: choose one of 'renewed', 'running'"
+    ):
         ks.KernelRegressor(scaling="runing").fit(X, X[:, 1])
     with pytest.raises(ValueError, match="target_scaling='running'"):
         ks.Fleet("norma", "regressor", 2, 4, target_scaling="renewed")
