@@ -67,6 +67,7 @@ def test_a_store_is_read_and_goes_on(tmp_path):
 
 def test_a_service_goes_on_from_its_checkpoint_and_its_log(tmp_path):
     shutil.copytree(golden.FOLDER / "service", tmp_path / "m")
+    assert ks.Checkpointer(tmp_path / "m").resume()[1] == 40, AGAIN
     served = ServedModel("m", ks.make("linear-pa", "regressor"), tmp_path / "m")
     expected = ks.make("linear-pa", "regressor").partial_fit(golden.X[:50], golden.NUMBERS[:50])
     assert served.position == 50
