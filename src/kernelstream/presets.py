@@ -4,7 +4,14 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Any, NamedTuple
 
-from kernelstream.budgets import Independent, LeastLoss, OldestOut, SmallestOut, Unbounded
+from kernelstream.budgets import (
+    Independent,
+    LeastLoss,
+    OldestOut,
+    SmallestOut,
+    Unbounded,
+    as_budget,
+)
 from kernelstream.estimators import KernelClassifier, KernelRegressor, NoveltyDetector
 from kernelstream.estimators.choices import may_fold
 from kernelstream.parts import one_of
@@ -348,4 +355,8 @@ def make(preset: str, task: str, **params: Any) -> Any:
     parts = chosen.parts(estimator.task)
     if "budget" not in params and may_fold(estimator().set_params(**{**parts, **params})):
         params["budget"] = "auto"  # a weight per feature
+    if "regularization" in parts and params.get("budget", "auto") != "auto":
+        # a budget that drops points diverges with less (`OldestOut.default_regularization`)
+        least = as_budget(params["budget"]).default_regularization(estimator.task)
+        parts["regularization"] = max(parts["regularization"], least or 0.0)
     return estimator().set_params(**{**parts, **params})

@@ -83,3 +83,13 @@ def test_digits_as_they_come_do_not_warn():
     images, digits = load_digits(return_X_y=True)
     for gamma in (0.001, "auto"):
         assert not warned(ks.KernelClassifier(gamma=gamma), images, digits)
+
+
+@pytest.mark.parametrize("preset", ["pegasos", "ilk"])
+def test_presets_that_drop_their_oldest_points_stay_bounded(preset):
+    """They have a regularization of their own, with which they reached 1e12 and 1e32."""
+    wave = np.sin(np.arange(6_001) / 20)
+    budget = ks.budgets.OldestOut(64)
+    model = ks.make(preset, "regressor", budget=budget, scaling="running")
+    result = ks.prequential(model, wave[:-1, None], wave[1:])
+    assert abs(result.predictions).max() < 10.0
