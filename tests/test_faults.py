@@ -218,6 +218,20 @@ def test_rows_are_learned_once_where_the_store_fails(tmp_path):
             store.close()
 
 
+def test_a_transaction_that_cannot_be_undone_at_once_is_undone_later(tmp_path):
+    store = ks.ModelStore(tmp_path / "models.db")
+    store.exchange([], {"a": b"first", "b": b"second"}, "kind")
+    store.close()
+    for number in range(1, 8):
+        with watched(tmp_path, failing(number, 20 - number)) as disk:
+            store._connection = store._opened()
+            with pytest.raises(FileError, match="no space"):  # the ROLLBACK fails, too
+                store.exchange(["a"], {"c": b"third"}, "kind")
+            disk.n_done = 20
+            assert store.read(["a", "b", "c"]) == {"a": b"first", "b": b"second"}
+            store.close()
+
+
 @pytest.mark.parametrize("on_bad_row", ["raise", "skip"])
 def test_a_refused_first_block_leaves_no_trace(on_bad_row, tmp_path):
     store = ks.ModelStore(tmp_path / "models.db")

@@ -384,6 +384,8 @@ class ModelStore:
     @contextmanager
     def _clear_errors(self) -> Iterator[None]:
         try:
+            if self._connection.in_transaction:  # one that failed, and could not be undone then
+                self._connection.execute("ROLLBACK")
             yield
         except sqlite3.DatabaseError as error:
             raise FileError(f"{self.path} cannot be used: {error}.") from error
