@@ -46,10 +46,32 @@ class ScaledRows(NamedTuple):
 
 
 def learn_block(
-    machine: "Machine", X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int],
-    keep_scores: bool, tile_rows: int | None, readout: str,
+    machine: "Machine", X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
+    keep_scores: bool = True, tile_rows: int | None = None, *, readout: str = "last",
 ) -> list[Trail]:  # fmt: skip
-    """Learn the rows of X in order, see `Machine.learn`."""
+    """Learn the rows of X in order; return what happened at each.
+
+    A `BadRow` leaves the rows before it learned: `begin` first, then `roll_back`.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (rows, features)
+    y, weight : ndarray of shape (rows,)
+    new_outputs : sequence of int, default=()
+        Rows at which another output begins to exist, in order. There is one trail up to each
+        of them, and one after the last.
+    keep_scores : bool, default=True
+        Whether trails keep every score, which takes memory.
+    tile_rows : int, default=None
+        How many rows share a matrix product: it changes the speed, not the result.
+    readout : {"last", "averaged", "voted"}, default="last"
+        What says the scores that trails keep, and the margin: see `scores`. Only the last model
+        is known for a tile of rows at once; the others are asked row by row.
+
+    Returns
+    -------
+    list of Trail
+    """
     X, y, weight = machine.store.taken(X), as_argument(y), as_argument(weight)
     ends, start, trails = [*new_outputs, X.shape[0]], 0, []
     tile_rows = tile_rows if readout == "last" else 1
@@ -67,7 +89,16 @@ def learn_block(
                     stop = min(alike.stop, start + (tile_rows or _tile_rows(machine)))
                     own = _piece(trail, start - begin, stop - begin)
                     rows = _piece(alike.rows, start - first, stop - first)
-                    _learn_tile(machine, rows, own, readout, start)
+                    machine.make_room(stop - start)
+                    before = None if readout == "last" else _scores_before(machine, rows, readout)
+                    try:
+                        done = machine.loop.learn(machine, rows.X, rows.x, rows.y, rows.weight, own)
+                        if done < stop - start:
+                            raise BadRow(done, TOO_LARGE_A_STEP)
+                    except BadRow as bad:  # which counted from the beginning of the tile
+                        raise BadRow(start + bad.row, bad.reason) from None
+                    if before is not None:
+                        own.scores[:], own.margin[:] = before
                     start = stop
                 if alike.units is not None and keep_scores:
                     in_units(trail.scores[first - begin : start - begin], alike.units)
@@ -90,21 +121,6 @@ def fit_block(
     refuse_large(machine.kernel, machine.dtype, X, machine.kernel.row_cache(X))
     solver = loop_named(machine.parts.update.solver(machine.parts.budget))
     return solver.fit(machine, X, y, weight, orders)
-
-
-def _learn_tile(machine: "Machine", rows: TileRows, trail: Trail, readout: str, start: int) -> None:
-    """Learn a tile, which begins at row `start` of its block, or refuse a row of it."""
-    n = len(rows.y)
-    machine.make_room(n)
-    before = None if readout == "last" else _scores_before(machine, rows, readout)
-    try:
-        done = machine.loop.learn(machine, rows.X, rows.x, rows.y, rows.weight, trail)
-        if done < n:
-            raise BadRow(done, TOO_LARGE_A_STEP)
-    except BadRow as bad:  # which counted from the beginning of the tile
-        raise BadRow(start + bad.row, bad.reason) from None
-    if before is not None:
-        trail.scores[:], trail.margin[:] = before
 
 
 def _scaled(

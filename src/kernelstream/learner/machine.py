@@ -4,7 +4,6 @@ Everything else stands on its public methods: estimators, fleets, evaluation, fi
 nothing of scikit-learn, and nothing of the names of labels.
 """
 
-from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from kernelstream.learner.blocks import fit_block, learn_block, threads_of_tiles
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.growth import make_room, widen
 from kernelstream.learner.kernel_rows import checked_row, largest_norm2
-from kernelstream.learner.learn import Trail, Work, new_trail, new_work
+from kernelstream.learner.learn import Work, new_trail, new_work
 from kernelstream.learner.learner import Learner
 from kernelstream.learner.loops import Loop, loop_named
 from kernelstream.learner.plan import (
@@ -141,34 +140,7 @@ class Machine(Readings, Learner):
 
     # --- learning --------------------------------------------------------------------------------
 
-    def learn(
-        self, X: Any, y: np.ndarray, weight: np.ndarray, new_outputs: Sequence[int] = (),
-        keep_scores: bool = True, tile_rows: int | None = None, *, readout: str = "last",
-    ) -> list[Trail]:  # fmt: skip
-        """Learn the rows of X in order; return what happened at each.
-
-        A `BadRow` leaves the rows before it learned: `begin` first, then `roll_back`.
-
-        Parameters
-        ----------
-        X : ndarray or csr_array of shape (rows, features)
-        y, weight : ndarray of shape (rows,)
-        new_outputs : sequence of int, default=()
-            Rows at which another output begins to exist, in order. There is one trail up to each
-            of them, and one after the last.
-        keep_scores : bool, default=True
-            Whether trails keep every score, which takes memory.
-        tile_rows : int, default=None
-            How many rows share a matrix product: it changes the speed, not the result.
-        readout : {"last", "averaged", "voted"}, default="last"
-            What says the scores that trails keep, and the margin: see `scores`. Only the last model
-            is known for a tile of rows at once; the others are asked row by row.
-
-        Returns
-        -------
-        list of Trail
-        """
-        return learn_block(self, X, y, weight, new_outputs, keep_scores, tile_rows, readout)
+    learn = learn_block
 
     def learn_at_once(self, X: Any, y: float) -> bool:
         """Learn a block of one row in a single call of compiled code; False: it takes more.

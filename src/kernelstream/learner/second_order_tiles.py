@@ -10,10 +10,8 @@ from kernelstream.learner.open_tile import (
     CORRECTABLE,
     EXACT,
 )
-from kernelstream.learner.rows import rows_until
 from kernelstream.learner.tile_space import Space, given_of, learn_space, new_space
 from kernelstream.stores import Values
-from kernelstream.updates.dual import PERIOD
 
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
@@ -21,15 +19,13 @@ if TYPE_CHECKING:
 from kernelstream.learner.second_order import (
     SAMPLE,
     TRUSTED,
-    close,
-    follow_period,
     grow_inverse,
     refresh,
     regularized,
     settle,
 )
 
-__all__ = ["Products", "learn_by_tiles"]
+__all__ = ["Products", "learn_tile_of_rows"]
 
 
 class Products(NamedTuple):
@@ -42,32 +38,10 @@ class Products(NamedTuple):
     left: np.ndarray  # (T, T): S, as the tile begins
 
 
-def learn_by_tiles(
+def learn_tile_of_rows(
     machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
 ) -> int:
-    """Learn rows in order, in tiles that end where something happens after a row."""
-    start, n_rows = 0, X.shape[0]
-    while start < n_rows:
-        due = PERIOD - machine.n_seen % PERIOD
-        stop = start + rows_until(due, weight[start : start + PERIOD])
-        n_seen, given = machine.n_seen, (X, x, y, weight, trail)
-        if stop - start < n_rows:
-            rows = slice(start, stop)
-            own = Trail(*(column[rows] for column in trail))
-            given = X[rows], x[rows], y[rows], weight[rows], own
-        close(machine)
-        done = _learn_tile(machine, *given)
-        if machine.n_seen // PERIOD > n_seen // PERIOD:
-            follow_period(machine)
-        start += done
-        if start < stop:
-            break
-    return start
-
-
-def _learn_tile(
-    machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, trail: Trail
-) -> int:
+    """Learn a tile in which nothing is due before its end; return how many rows were learned."""
     state, store, model = machine.loop_state(), machine.store, machine.model
     values = machine.kernel_tile(X, x, y, weight)
     space, products = _products(machine, values)

@@ -235,6 +235,23 @@ def _learning(service: Service) -> list[Any]:
 # --- what can be looked at -----------------------------------------------------------------------
 
 
+def _require_ready(service: Service) -> None:
+    """Raise a 503 with the reason, unless the service learns and writes."""
+    if service.is_stopping:
+        raise _not_ready("The service is stopping.")
+    models = list(service.models.values())
+    stopped = [model.name for model in models if model.failure is not None]
+    if stopped:
+        raise _not_ready(f"Learning has stopped: restart the service. ({', '.join(stopped)})")
+    unwritten = [model.name for model in models if model.not_ready is not None]
+    if unwritten:
+        raise _not_ready(
+            "The disk cannot be written, so that rows are refused or checkpoints are missing: "
+            "free some space. The log of the service has the error, and writes are tried again "
+            f"by themselves. ({', '.join(unwritten)})"
+        )
+
+
 def _about(service: Service) -> list[Any]:
     @get("/v1/models")
     async def models(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -282,19 +299,7 @@ def _about(service: Service) -> list[Any]:
 
     @get("/readyz")
     async def readyz() -> Response[bytes]:
-        if service.is_stopping:
-            raise _not_ready("The service is stopping.")
-        models = list(service.models.values())
-        stopped = [model.name for model in models if model.failure is not None]
-        if stopped:
-            raise _not_ready(f"Learning has stopped: restart the service. ({', '.join(stopped)})")
-        unwritten = [model.name for model in models if model.not_ready is not None]
-        if unwritten:
-            raise _not_ready(
-                "The disk cannot be written, so that rows are refused or checkpoints are missing: "
-                "free some space. The log of the service has the error, and writes are tried again "
-                f"by themselves. ({', '.join(unwritten)})"
-            )
+        _require_ready(service)
         return _json({"status": "ready", "models": len(service.models)})
 
     @get("/openapi.json")

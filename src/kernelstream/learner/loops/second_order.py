@@ -10,7 +10,10 @@ from kernelstream.learner.learn import Trail
 from kernelstream.learner.loops.base import Loop
 from kernelstream.learner.point_rows import SecondOrderRow
 from kernelstream.learner.row_path import RowPath
-from kernelstream.learner.second_order_tiles import learn_by_tiles
+from kernelstream.learner.rows import rows_until
+from kernelstream.learner.second_order import close, follow_period
+from kernelstream.learner.second_order_tiles import learn_tile_of_rows
+from kernelstream.updates.dual import PERIOD
 
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
@@ -29,7 +32,24 @@ class SecondOrderLoop(Loop):
         self, machine: "Machine", X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray,
         trail: Trail,
     ) -> int:  # fmt: skip
-        return learn_by_tiles(machine, X, x, y, weight, trail)
+        """Learn rows in order, in tiles that end where something happens after a row."""
+        start, n_rows = 0, X.shape[0]
+        while start < n_rows:
+            due = PERIOD - machine.n_seen % PERIOD
+            stop = start + rows_until(due, weight[start : start + PERIOD])
+            n_seen, given = machine.n_seen, (X, x, y, weight, trail)
+            if stop - start < n_rows:
+                rows = slice(start, stop)
+                own = Trail(*(column[rows] for column in trail))
+                given = X[rows], x[rows], y[rows], weight[rows], own
+            close(machine)
+            done = learn_tile_of_rows(machine, *given)
+            if machine.n_seen // PERIOD > n_seen // PERIOD:
+                follow_period(machine)
+            start += done
+            if start < stop:
+                break
+        return start
 
     def row_path(self, machine: "Machine") -> RowPath | None:
         has_path = machine.parts.features == "points" and has_kernel_rows(machine)
