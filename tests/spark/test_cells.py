@@ -63,13 +63,13 @@ def test_a_cell_of_a_newer_version_is_refused(newer):
         (length,) = struct.unpack_from("<Q", cell, 16)
         header = json.loads(cell[24 : 24 + length])
         if newer == "keyed":
-            header["keyed_version"] = 9
+            header["keyed_version"] = 99
         else:
-            header["spark"]["version"] = 9
+            header["spark"]["version"] = 99
         text = json.dumps(header).encode()
         body = struct.pack("<Q", len(text)) + text + bytes(cell[24 + length :])
         cell = cell[:12] + struct.pack("<I", zlib.crc32(body)) + body
-    with pytest.raises(FileError, match=r"reads up to .*install a newer one"):
+    with pytest.raises(FileError, match=r"has version 99 .*install a newer kernelstream"):
         job.fleet(bytes(cell), 0)
 
 

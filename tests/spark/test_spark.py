@@ -2,6 +2,8 @@
 
 import json
 import runpy
+import time
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,16 @@ kspark = pytest.importorskip("kernelstream.spark", exc_type=ImportError)
 from pyspark.sql import functions as fn  # noqa: E402
 
 from kernelstream.spark.job import BLOCK, ORDER, TIE, Columns  # noqa: E402
+from kernelstream.spark.placement import (  # noqa: E402
+    _WATCHES,
+    PARTITIONS,
+    block_numbers,
+    index_of,
+    numbered,
+)
 
 from .conftest import contents, in_one_process, table  # noqa: E402
-from .driver import COLUMNS, PARAMS, learn_files  # noqa: E402
+from .driver import COLUMNS, PARAMS, SCHEMA, learn_files  # noqa: E402
 
 pytestmark = [
     pytest.mark.usefixtures("as_in_workers"),
@@ -257,3 +266,95 @@ def test_tables_that_are_no_stream_and_no_models(spark):
         kspark.learn_stream(df, **COLUMNS)
     with pytest.raises(ValueError, match="no table of models"):
         kspark.predict(df, df)
+
+
+# --- where blocks go ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 64, 500])
+def test_blocks_spread_evenly_over_partitions(spark, blocks):
+    numbers = block_numbers(blocks)
+    rows = spark.createDataFrame([(number,) for number in numbers], "block int")
+    hashes = [row[0] for row in rows.select(fn.hash("block")).collect()]
+    for partitions in [d for d in range(1, blocks + 1) if blocks % d == 0]:
+        counts = np.bincount(np.array(hashes) % partitions, minlength=partitions)
+        assert set(counts) == {blocks // partitions}
+    index = fn.col("id")
+    found = spark.range(blocks).select(numbered(index, blocks).alias("n"), "id")
+    found = found.select("n", index_of(fn.col("n"), blocks).alias("back"), "id").collect()
+    assert [row["n"] for row in sorted(found, key=lambda row: row["id"])] == list(numbers)
+    assert all(row["back"] == row["id"] for row in found)
+
+
+def test_partitions_are_set_and_a_checkpoint_with_others_warns(spark, tmp_path, caplog):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    frame = table(100)
+    before = spark.conf.get(PARTITIONS)
+    try:
+        spark.conf.set(PARTITIONS, "200")  # Spark's default
+        frame[:50].to_parquet(folder / "0.parquet")
+        learn_files(spark, tmp_path, blocks=6)
+        assert spark.conf.get(PARTITIONS) == "2"  # of two cores
+        assert len(list((tmp_path / "query-checkpoint/state/0").glob("[0-9]*"))) == 2
+        frame[50:].to_parquet(folder / "1.parquet")
+        _WATCHES.clear()  # what other queries asked for
+        with caplog.at_level("WARNING", "kernelstream"):
+            learn_files(spark, tmp_path, blocks=6, partitions=3)
+            for _ in range(100):
+                if caplog.records:
+                    break
+                time.sleep(0.1)
+        assert "has 2 shuffle partitions" in caplog.text
+        assert "start it with partitions=2" in caplog.text
+        found = kspark.checkpoint_models(spark, tmp_path / "query-checkpoint")
+        assert contents(kspark.to_fleet(found)) == contents(in_one_process(frame)[0])
+        stream = spark.readStream.schema(SCHEMA).parquet(str(folder))
+        with pytest.warns(UserWarning, match="partitions=4 does not divide blocks=6"):
+            kspark.learn_stream(stream, **COLUMNS, blocks=6, partitions=4)
+    finally:
+        spark.conf.set(PARTITIONS, before)
+
+
+# --- targets are not changed ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("classes", "kind", "values", "wrong"),
+    [
+        ([0, 1], "double", [0.0, 1.0], 1.7),
+        ([False, True], "int", [0, 1], 7),
+        ([False, True], "double", [0.0, 1.0], 0.5),
+        ([0, 1], "boolean", [False, True], None),
+        ([0, 1], "decimal(4, 1)", [Decimal(0), Decimal(1)], Decimal("1.7")),
+        (["a", "b"], "string", ["a", "b"], "c"),
+    ],
+)
+def test_a_label_is_never_cast_into_another(spark, classes, kind, values, wrong):
+    rows = [("s", float(i), values[i % 2], i) for i in range(20)]
+    schema = f"sensor string, a double, y {kind}, time long"
+    columns = {"key": "sensor", "features": ["a"], "target": "y", "order": "time"}
+    params = {"classes": classes, "budget": 4, "blocks": 1, "preset": "norma"}
+    df = spark.createDataFrame(rows, schema)
+    fleet = kspark.to_fleet(kspark.fit_keys(df, **columns, **params))
+    expected = ks.KeyedFleet("norma", "classifier", classes=classes, budget=4)
+    expected.learn(["s"] * 20, [[row[1]] for row in rows], [classes[i % 2] for i in range(20)])
+    assert contents(fleet) == contents(expected)
+    if wrong is None:
+        return
+    bad = spark.createDataFrame([*rows, ("s", 0.0, wrong, 20)], schema)
+    with pytest.raises(Exception, match=rf"{wrong}"):
+        kspark.fit_keys(bad, **columns, **params).collect()
+    skipping = kspark.to_fleet(kspark.fit_keys(bad, **columns, **params, on_bad_row="skip"))
+    assert skipping.n_skipped_ == 1
+    assert contents(skipping) == contents(expected)
+
+
+def test_targets_of_another_kind_are_refused_before_anything_runs(spark):
+    df = spark.createDataFrame([("s", 1.0, "1", 0)], "sensor string, a double, y string, time long")
+    columns = {"key": "sensor", "features": ["a"], "target": "y", "order": "time"}
+    for params in ({"classes": [0, 1]}, {}):
+        with pytest.raises(TypeError, match=r"'y' is of type string.*cast the column"):
+            kspark.fit_keys(df, **columns, **params)
+    with pytest.raises(TypeError, match=r"'a' is of type double.*strings"):
+        kspark.fit_keys(df, **{**columns, "target": "a"}, classes=["x", "y"])

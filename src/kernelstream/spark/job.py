@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark.sql import types as st
 
@@ -14,6 +14,7 @@ from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.fleet import KeyedFleet
 from kernelstream.learner.rows import BadRow
 from kernelstream.parts import integer_at_least
+from kernelstream.spark.placement import numbered
 
 __all__ = ["Columns", "Job", "new_job", "read_cell"]
 
@@ -97,11 +98,12 @@ class Columns(NamedTuple):
         )  # fmt: skip
         y = fn.lit(None).cast("double")
         if y_type is not None:
-            y = fn.col(quoted(self.target)).cast(y_type)
+            y = _target(df, str(self.target), y_type)
         order = fn.lit(0) if self.order is None else fn.col(quoted(self.order))
         if self.order is not None and isinstance(df.schema[self.order].dataType, _INTEGERS):
             order = fn.coalesce(order.cast("bigint"), fn.lit(_SMALLEST))
-        found = {BLOCK: fn.pmod(fn.hash(*keys), fn.lit(blocks)).cast("int") if keys else fn.lit(0)}
+        block = fn.pmod(fn.hash(*keys), fn.lit(blocks)) if keys else fn.lit(0)
+        found = {BLOCK: numbered(block, blocks)}
         for name, one, kind in zip(self.key_names(), keys, self.key_types, strict=True):
             found[name] = fn.coalesce(one, fn.lit(0 if kind == "bigint" else "").cast(kind))
         found |= {NO_KEY: no_key, X: numbers, Y: y, ORDER: order, TIE: fn.xxhash64(numbers, y)}
@@ -143,6 +145,52 @@ def matrix(values: Any, n_features: int, skips: bool) -> Any:
             row, f"it has {lengths[row]} features, and this model learns from {n_features}"
         )
     return rows
+
+
+def _target(df: DataFrame, name: str, y_type: str) -> Column:
+    """Return the target as Python gets it: no value is changed into another one.
+
+    A number for classes that are integers or booleans stays as it is, so that 1.7 is an unknown
+    label, as in one process, and not the label 1.
+    """
+    kind = df.schema[name].dataType
+    is_number = isinstance(kind, st.NumericType | st.BooleanType)
+    if isinstance(kind, st.StringType) != (y_type == "string") or not (
+        is_number or y_type == "string"
+    ):
+        wanted = {"string": "strings", "double": "numbers"}.get(y_type, f"of type {y_type}")
+        raise TypeError(
+            f"target: the column {name!r} is of type {kind.simpleString()}, and the targets here "
+            f"are {wanted}: cast the column, or give classes of its type."
+        )
+    column = fn.col(quoted(name))
+    if y_type in ("string", "double"):
+        return column.cast(y_type)
+    if isinstance(kind, st.BooleanType):
+        return column
+    return column.cast("bigint" if isinstance(kind, _INTEGERS) else "double")
+
+
+def targets_of(frame: pd.DataFrame, kind: str, skips: bool) -> np.ndarray:
+    """Return the targets of rows; a null target is an error, or None if bad rows are skipped."""
+    empty = frame[Y].isna().to_numpy()
+    if empty.any() and not skips:
+        raise BadRow(int(np.flatnonzero(empty)[0]), "its target is null")
+    if kind == "double":
+        return frame[Y].to_numpy(dtype=float)
+    values = frame[Y].to_numpy(dtype=object).tolist()
+    labels = [None if gone else _label(v) for v, gone in zip(values, empty.tolist(), strict=True)]
+    fractions = [row for row, label in enumerate(labels) if isinstance(label, float)]
+    if fractions and not skips:
+        row = fractions[0]
+        raise BadRow(row, f"its target is {labels[row]!r}, which is not one of the classes")
+    return np.array(labels, dtype=object if kind == "string" or empty.any() or fractions else None)
+
+
+def _label(value: Any) -> Any:
+    """Return a whole number as an integer, and anything else as it is."""
+    is_whole = isinstance(value, float) and value.is_integer()
+    return int(value) if is_whole else value
 
 
 class Job(NamedTuple):
@@ -194,17 +242,8 @@ class Job(NamedTuple):
         """Keys, features and targets of rows that Spark has sent."""
         skips = fleet.prototype.skips_bad_rows()
         x = matrix(frame[X], fleet.n_features or 0, skips)
-        y = None
         kind = self.facts().y_type
-        if kind is not None:
-            y = frame[Y].to_numpy(dtype=float if kind == "double" else object)
-            empty = frame[Y].isna().to_numpy()
-            if kind == "bigint":
-                y = np.array([None if e else int(v) for v, e in zip(y, empty, strict=True)])
-            elif kind != "double":
-                y = np.where(empty, None, y)
-            if empty.any() and not skips:
-                raise BadRow(int(np.flatnonzero(empty)[0]), "its target is null")
+        y = None if kind is None else targets_of(frame, kind, skips)
         return self.columns.keys_of(frame), x, y
 
 

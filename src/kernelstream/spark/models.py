@@ -16,6 +16,7 @@ from kernelstream.files.bytes import write
 from kernelstream.fleet import KeyedFleet
 from kernelstream.parts import integer_at_least
 from kernelstream.spark.job import BLOCK, Job, described, read_cell
+from kernelstream.spark.placement import numbered, partitions_for
 
 __all__ = ["checkpoint_models", "reshard", "save_models", "to_fleet"]
 
@@ -158,8 +159,8 @@ def by_block(batches: Iterator[Any]) -> Iterator[tuple[int, Iterator[Any]]]:
 
 def shuffled(df: DataFrame, blocks: int, *order: Any) -> DataFrame:
     """A table whose partitions have whole blocks, one after the other."""
-    n_tasks = int(df.sparkSession.conf.get("spark.sql.shuffle.partitions", "200") or 200)
-    return df.repartition(min(blocks, n_tasks), BLOCK).sortWithinPartitions(BLOCK, *order)
+    n_partitions = partitions_for(df.sparkSession, blocks)
+    return df.repartition(n_partitions, BLOCK).sortWithinPartitions(BLOCK, *order)
 
 
 def cells(pairs: Iterator[tuple[int, bytes]]) -> Iterator[Any]:
@@ -196,7 +197,7 @@ def reshard(models: DataFrame, blocks: int) -> DataFrame:
     )
     block = fn.pmod(fn.hash(*[fn.col(name) for name in names]), fn.lit(blocks))
     by_key = fn.when(fn.col("model").isNull(), fn.col("block") % blocks).otherwise(block)
-    placed = single.withColumn(BLOCK, by_key.cast("int"))
+    placed = single.withColumn(BLOCK, numbered(by_key, blocks))
     whole = shuffled(placed, blocks).mapInArrow(_put_together(new), SCHEMA)
     return with_job(whole, new)
 

@@ -11,7 +11,7 @@ from pyspark.sql import types as st
 
 from kernelstream.fleet import KeyedFleet
 from kernelstream.learner.rows import BadRow
-from kernelstream.spark.job import NO_KEY, ORDER, TIE, Job, X, Y, matrix
+from kernelstream.spark.job import NO_KEY, ORDER, TIE, Job, X, Y, matrix, targets_of
 
 __all__ = ["answer_fields", "answers", "learn_frame", "predict_frame"]
 
@@ -26,11 +26,12 @@ def wanted_rows(job: Job) -> list[str]:
 
 
 def plain_rows(
-    frame: pd.DataFrame, n_features: int | None, task: str, skips: bool
+    frame: pd.DataFrame, n_features: int | None, kind: str | None, skips: bool
 ) -> tuple[Any, Any]:
     """Features and targets of rows without keys."""
     width = n_features or len(frame[X].iloc[0])
-    return matrix(frame[X], width, skips), None if task == "novelty" else frame[Y].to_numpy()
+    y = None if kind is None else targets_of(frame, kind, skips)
+    return matrix(frame[X], width, skips), y
 
 
 @contextmanager

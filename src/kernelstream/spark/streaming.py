@@ -26,6 +26,7 @@ from kernelstream.spark.job import (
 )
 from kernelstream.spark.models import STATE, job_of, reshard
 from kernelstream.spark.needs import prepare_state_store
+from kernelstream.spark.placement import numbered, set_partitions, watch_partitions
 from kernelstream.spark.rows import answer_fields, answers, learn_frame, wanted_rows
 
 __all__ = ["learn_stream"]
@@ -37,7 +38,7 @@ _PACKED_AT_ONCE = 100_000  # rows
 def learn_stream(
     df: DataFrame, *, key: Any, features: Any, target: str | None = None, order: str,
     preset: Any = "svmd", task: str | None = None, blocks: int = 64, output: str = "predictions",
-    models: DataFrame | None = None, **params: Any,
+    partitions: int | None = None, models: DataFrame | None = None, **params: Any,
 ) -> DataFrame:  # fmt: skip
     """Learn a model for every key of a stream, and predict each row before it is learned.
 
@@ -55,6 +56,11 @@ def learn_stream(
         "predictions": a row for every row, with its key, its place in the order, ``prediction`` and
         ``score``, both null if the row was left out. "counts": a row for each block in a batch,
         with ``block``, ``n_rows``, ``n_skipped``, ``n_models`` and ``n_bytes`` so far.
+    partitions : int, default=None
+        The number of shuffle partitions, which the checkpoint keeps as well. It is set for the
+        session (``spark.sql.shuffle.partitions``) and should divide `blocks`, so that every
+        partition has equally many blocks. None: the session's own number if it divides `blocks`;
+        otherwise, and with Spark's default of 200, as many partitions as cores or a few more.
     models : pyspark.sql.DataFrame, default=None
         Models to start from in the first batch, from `fit_keys` or `checkpoint_models`; where they
         are in another number of blocks they are put into this one.
@@ -83,9 +89,11 @@ def learn_stream(
     columns = Columns.of(df, key, features, target, order)
     job = new_job(columns, blocks, preset, task, **params)
     prepare_state_store(df.sparkSession)
+    watch_partitions(df.sparkSession, set_partitions(df.sparkSession, job.blocks, partitions))
     rows = job.prepared(df).select(BLOCK, *wanted_rows(job), fn.col(quoted(order)).alias(_AT))
     packed = rows.mapInArrow(_packed, "block int, rows binary")
-    learner: _Learner = _Predicting(job) if output == "predictions" else _Counting(job)
+    kind = _Predicting if output == "predictions" else _Counting
+    learner: _Learner = kind(job)
     return packed.groupBy("block").transformWithStateInPandas(
         learner, learner.schema(df.schema[order].dataType), "Append", "None",
         _first_cells(df, models, job).groupBy("block"),
@@ -94,7 +102,9 @@ def learn_stream(
 
 def _first_cells(df: DataFrame, models: DataFrame | None, job: Job) -> DataFrame:
     """A cell for every block. So a block without one is a block of another number of blocks."""
-    numbers = df.sparkSession.range(job.blocks).select(fn.col("id").cast("int").alias("block"))
+    numbers = df.sparkSession.range(job.blocks).select(
+        numbered(fn.col("id"), job.blocks).alias("block")
+    )
     empty = fn.lit(bytearray(job.template))
     if models is None:
         return numbers.select("block", empty.alias("cell"))

@@ -14,6 +14,7 @@ from kernelstream.fleet import KeyedFleet
 from kernelstream.parts import integer_at_least
 from kernelstream.spark.job import BLOCK, CELL, ORDER, TIE, Columns, Job, new_job, y_type
 from kernelstream.spark.models import SCHEMA, by_block, cells, job_of, reshard, shuffled, with_job
+from kernelstream.spark.placement import index_of, numbered
 from kernelstream.spark.rows import (
     answer_fields,
     answers,
@@ -220,13 +221,13 @@ def fit_average(
     if task == "classifier" and classes is None:
         raise ValueError("classes=None: parts do not know of each other's labels, so name them.")
     rows = columns.prepared(df, parts, y_type(task, classes))
-    rows = rows.withColumn(BLOCK, fn.pmod(fn.col(TIE), fn.lit(parts)).cast("int"))
+    rows = rows.withColumn(BLOCK, numbered(fn.pmod(fn.col(TIE), fn.lit(parts)), parts))
     learn = _part_learner(preset, task, params, classes, n_features)
     found = shuffled(rows, parts, ORDER, TIE).mapInArrow(learn, SCHEMA)
     while parts > 1:
+        index = (index_of(fn.col("block"), parts) / fan_in).cast("int")
         parts = -(-parts // fan_in)
-        found = found.withColumn("block", (fn.col("block") / fan_in).cast("int"))
-        found = found.withColumn(BLOCK, fn.col("block"))
+        found = found.withColumn(BLOCK, numbered(index, parts))
         found = shuffled(found, parts).mapInArrow(_averaged, SCHEMA)
     models = [bytes(row["cell"]) for row in found.collect()]
     if not models:
@@ -239,11 +240,13 @@ def _part_learner(
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
     """What makes a model of every part of a table."""
 
+    kind = y_type(task, classes)
+
     def learned(pieces: Iterator[Any]) -> bytes:
         model = ks.make(preset, task, **params)
         declared = {} if classes is None else {"classes": classes}
         for piece in pieces:
-            X, y = plain_rows(piece.to_pandas(), n_features, task, model.skips_bad_rows())
+            X, y = plain_rows(piece.to_pandas(), n_features, kind, model.skips_bad_rows())
             model.partial_fit(X, **({} if task == "novelty" else {"y": y, **declared}))
         return model.to_bytes()
 
