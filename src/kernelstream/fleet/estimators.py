@@ -1,7 +1,7 @@
-"""Models of a keyed fleet that are no records: committees, dictionaries, averaged perceptrons.
+"""Models of a keyed fleet that are estimators: committees, dictionaries, averaged perceptrons.
 
-The same questions as of a `Fleet`, answered by a list of estimators. Each takes what a single
-estimator takes, in memory and in time.
+A list of estimators with the methods of a `Fleet`. Each costs what a single estimator costs, in
+memory and in time.
 """
 
 import copy
@@ -28,7 +28,7 @@ __all__ = ["EstimatorFleet", "Estimators"]
 
 
 class Estimators(list[Any]):
-    """Estimators, each of which is safe for readers by itself; None has seen nothing."""
+    """Estimators, each safe for readers by itself; None stands for an untrained one."""
 
     def __init__(self, models: Any = ()):
         super().__init__(models)
@@ -58,17 +58,17 @@ class EstimatorFleet:
         return len(self._models)
 
     def known(self) -> Members:
-        """The models, and the labels that they know."""
+        """Return the models, and the labels that they know."""
         return Members(self._models, self._labels)  # type: ignore[arg-type]
 
     def kind(self) -> tuple[Any, ...]:
-        """What models must have in common to live in one fleet."""
+        """Return what models must have in common to live in one fleet."""
         names = None if self._labels is None else self._labels.names
         models = clone(self.prototype).set_params(on_bad_row="raise")  # which may be a function
         return repr(models), self.task, self.n_features, self.dtype, names
 
     def bytes_per_model(self) -> int:
-        """How much memory a model takes, more or less: one is made, and learns nothing."""
+        """Return about how much memory a model takes, measured on an untrained one."""
         X, y = np.zeros((1, self.n_features), self.dtype), np.ones(1)
         machine = self._new.new_machine(Rows(X, y, np.ones(1), self._labels), whole_data=False)
         return len(pickle.dumps(machine))
@@ -78,7 +78,7 @@ class EstimatorFleet:
     def learn_rows(
         self, X: Any, y: Any, models: np.ndarray, sample_weight: Any
     ) -> tuple[RowsBefore, np.ndarray]:
-        """What was said of the rows before they were learned, and which are bad by themselves."""
+        """Learn rows. Return their scores before that, and which rows are bad by themselves."""
         skips = self.prototype.skips_bad_rows()
         X = check_array(
             X, dtype=self.dtype, order="C", ensure_min_samples=0, input_name="X",
@@ -142,7 +142,7 @@ class EstimatorFleet:
         return y
 
     def _classes(self, model: Any) -> Any:
-        """What a classifier is told of its classes before its first row."""
+        """Return the classes to declare before a classifier's first row."""
         if self._labels is None or model.__sklearn_is_fitted__():
             return None
         return self._labels.as_array()
@@ -155,7 +155,7 @@ class EstimatorFleet:
     def scored(
         self, X: np.ndarray, models: np.ndarray, members: Members
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The scores of rows by models of one moment, and the thresholds of these models."""
+        """Return the scores of rows by models of one moment, and the thresholds of these models."""
         scores, margins = np.full((len(X), self._width()), np.nan), np.zeros(len(X))
         sound = self._can_be_known(np.asarray(X, dtype=float))
         if not (sound.all() or self.prototype.skips_bad_rows()):
@@ -181,7 +181,7 @@ class EstimatorFleet:
         return found, np.zeros(len(X))
 
     def decoded(self, scores: np.ndarray, margins: np.ndarray, labels: Labels | None) -> np.ndarray:
-        """Predictions from scores."""
+        """Return predictions from scores."""
         if labels is not None:
             return labels.as_array()[labels.predicted(scores.reshape(len(scores), -1))]
         return self.prototype.decode(scores[:, None], margins)
@@ -189,12 +189,12 @@ class EstimatorFleet:
     # --- models ----------------------------------------------------------------------------------
 
     def add(self, n: int) -> "EstimatorFleet":
-        """Add models that have seen nothing."""
+        """Add untrained models."""
         self._models = Estimators([*self._models, *[None] * n])
         return self
 
     def put(self, models: np.ndarray, contents: list[bytes] | None = None) -> None:
-        """Replace models by those that `packed` described; None: by such that have seen nothing."""
+        """Replace models by those whose bytes `packed` returned; None: by untrained models."""
         others = [None] * len(models) if contents is None else self.unpacked(contents)
         found = Estimators(self._models)
         for place, model in zip(models.tolist(), others, strict=True):
@@ -206,7 +206,7 @@ class EstimatorFleet:
         return [self._models[place].to_bytes() for place in models.tolist()]
 
     def unpacked(self, contents: list[bytes]) -> Estimators:
-        """Models from what `packed` gave, checked."""
+        """Return models from the bytes that `packed` returned, checked."""
         found = Estimators(files.from_bytes(content, max_bytes=None) for content in contents)
         for model in found:
             if repr(model) != repr(self._new) or model.n_features_in_ != self.n_features:
@@ -214,15 +214,15 @@ class EstimatorFleet:
         return found
 
     def estimator_of(self, models: Estimators) -> Any:
-        """The first of some models, as it would be alone."""
+        """Return a copy of the first of some models, as an estimator of its own."""
         return copy.deepcopy(models[0]).set_params(on_bad_row=self.prototype.on_bad_row)
 
     def model(self, index: int) -> Any:
-        """One model, a copy."""
+        """Return a copy of one model."""
         return self.estimator_of(Estimators([self._models[index]]))
 
     def subset(self, models: Any) -> "EstimatorFleet":
-        """A fleet of some of the models, as copies."""
+        """Return a fleet of copies of some of the models."""
         fleet = copy.copy(self)
         chosen = np.arange(len(self))[models]
         copies = Estimators(copy.deepcopy(self._models[place]) for place in chosen)
@@ -230,12 +230,12 @@ class EstimatorFleet:
         return fleet
 
     def readable(self, name: str, models: Any) -> np.ndarray:
-        """A number of each of some models; NaN where such models have none."""
+        """Return a number of each of some models; NaN where such models have none."""
         return np.array([getattr(model, name, np.nan) for model in models])
 
     @property
     def n_seen_(self) -> np.ndarray:
-        """How many rows each model has learned."""
+        """The number of rows that each model has learned."""
         is_new = (model is None or not model.__sklearn_is_fitted__() for model in self._models)
         return np.array([0 if new else model.n_seen_ for new, model in
                          zip(is_new, self._models, strict=True)])  # fmt: skip
@@ -243,7 +243,7 @@ class EstimatorFleet:
     # --- files -----------------------------------------------------------------------------------
 
     def described(self, beside: dict[str, Any]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """The header and the arrays of a file."""
+        """Return the header and the arrays of a file."""
         contents = self.packed(np.arange(len(self)))
         joined = b"".join(contents)
         arrays = {
@@ -258,7 +258,7 @@ class EstimatorFleet:
         return header, arrays
 
     def take_over(self, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Become the fleet that a file describes."""
+        """Take over the labels and models of a file."""
         if self.task == "classifier":
             self._labels = Labels.from_json(header["labels"], self.prototype.structure())
         content, sizes = arrays["models"].astype("<i8").tobytes(), arrays["sizes"]
@@ -271,7 +271,7 @@ class EstimatorFleet:
 
 
 def _grouped(places: np.ndarray, rows: np.ndarray) -> list[tuple[int, np.ndarray]]:
-    """Rows by place, each place's in their order."""
+    """Return the rows of each model, in their order."""
     order = rows[np.argsort(places[rows], kind="stable")]
     found, starts = np.unique(places[order], return_index=True)
     return list(zip(found.tolist(), np.split(order, starts[1:]), strict=True))

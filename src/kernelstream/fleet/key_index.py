@@ -12,7 +12,7 @@ NOWHERE = -1
 
 
 class KeyIndex:
-    """A place for every key; a place is the number of a model in a fleet.
+    """The position of every key's model in a fleet.
 
     Examples
     --------
@@ -37,35 +37,35 @@ class KeyIndex:
 
     @property
     def n_free(self) -> int:
-        """How many places have no key."""
+        """The number of positions without a key."""
         return len(self._free)
 
     def keys(self) -> list[Any]:
-        """The keys, in the order in which they came."""
+        """Return the keys, in the order in which they came."""
         return list(self._place_of)
 
     def taken(self) -> np.ndarray:
-        """The places of these keys."""
+        """Return the positions of these keys."""
         return np.fromiter(self._place_of.values(), np.int64, len(self))
 
     def of(self, keys: list[Any]) -> np.ndarray:
-        """The places of keys; -1 where a key has none."""
+        """Return the positions of keys; -1 for a key without one."""
         # in one go through C: this is all that a row costs beyond what it costs in a fleet
         return np.fromiter(map(self._place_of.get, keys, repeat(NOWHERE)), np.int64, len(keys))
 
     def add(self, n: int) -> None:
-        """There are n more places."""
+        """Add n free positions."""
         start = len(self._key_at)
         self._free.extend(range(start, start + n))
         self._key_at.extend([None] * n)
         self.last = np.concatenate([self.last, np.full(n, NOWHERE)])
 
     def offered(self, keys: Iterable[Any]) -> dict[Any, int]:
-        """Free places for new keys, which do not have them before they `settle`."""
+        """Return free positions for new keys, without taking them (`settle`)."""
         return dict(zip(keys, self._free, strict=False))
 
     def settle(self, places: dict[Any, int], now: int) -> None:
-        """New keys have these places from now on."""
+        """Give new keys these positions."""
         if not places:
             return
         settled = set(places.values())
@@ -76,11 +76,11 @@ class KeyIndex:
         self.last[list(places.values())] = now
 
     def learned(self, places: np.ndarray, now: int) -> None:
-        """The models of these places, as far as they are not free, have learned just now."""
+        """Note that the models of these positions, where not free, have learned now."""
         self.last[places[self.last[places] >= 0]] = now
 
     def leave(self, places: np.ndarray) -> None:
-        """The keys of these places have none any more."""
+        """Free these positions."""
         for at in places.tolist():
             del self._place_of[self._key_at[at]]
             self._key_at[at] = None
@@ -88,11 +88,11 @@ class KeyIndex:
         self._free.extend(places.tolist())
 
     def keys_at(self, places: np.ndarray) -> list[Any]:
-        """The keys of some places."""
+        """Return the keys at some positions."""
         return [self._key_at[at] for at in places.tolist()]
 
     def idle(self, before: int | None, most: int | None) -> np.ndarray:
-        """The places that learned last before some moment, and the idlest of more than `most`."""
+        """Return the positions that learned last before a moment, and the idlest beyond `most`."""
         here = self.last >= 0
         goes = here & (self.last < before) if before is not None else np.zeros(len(here), bool)
         n_over = 0 if most is None else int(here.sum() - goes.sum()) - most

@@ -152,7 +152,7 @@ class KeyedFleet(SavedByKey):
     def _learn_block(
         self, keys: Any, X: Any, y: Any, sample_weight: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Learn rows; scores and margins before each of them."""
+        """Learn rows. Return the scores and margins before each of them."""
         with self._turn:
             self._require_store()
             if self._owes_store:  # which refuses the rows if the store fails again
@@ -186,7 +186,7 @@ class KeyedFleet(SavedByKey):
             return all_scores, all_margins
 
     def target_check(self) -> Callable[[Any], str | None]:
-        """A function that tells what is wrong with a target, if anything is."""
+        """Return a function that says what is wrong with a target; None if nothing is."""
         check, labels = self.prototype.target_check(), self._labels()
         known = None if labels is None else set(labels.names)
         if known is None and self.classes is not None:
@@ -201,7 +201,7 @@ class KeyedFleet(SavedByKey):
         return problem
 
     def _learn(self, rows: KeyedRows) -> tuple[RowsBefore, np.ndarray]:
-        """Learn rows; keys that are new, or come back from the store, get a place."""
+        """Learn rows; keys that are new, or come back from the store, get a position."""
         fleet = self._first_fleet(rows) if self.fleet_ is None else self.fleet_
         places = self._index.of(rows.keys)
         missing = np.flatnonzero(places < 0)
@@ -256,7 +256,7 @@ class KeyedFleet(SavedByKey):
     # --- scoring ---------------------------------------------------------------------------------
 
     def score_samples(self, keys: Any, X: Any) -> np.ndarray:
-        """The scores of rows by the models of their keys, without learning.
+        """Return the scores of rows by the models of their keys, without learning.
 
         Parameters
         ----------
@@ -304,7 +304,7 @@ class KeyedFleet(SavedByKey):
         return found if found.ndim > 1 else np.full((len(found), len(self.classes_)), np.nan)
 
     def predict(self, keys: Any, X: Any, ids: Any = None) -> np.ndarray:
-        """Labels, numbers, or +1 (familiar) and -1 (alarm), by the models of the keys.
+        """Return labels, numbers, or +1 (familiar) and -1 (alarm), by the models of the keys.
 
         Parameters
         ----------
@@ -329,7 +329,7 @@ class KeyedFleet(SavedByKey):
     def _decoded(
         self, scores: np.ndarray, margins: np.ndarray, labels: Labels | None
     ) -> np.ndarray:
-        """Predictions from scores; none where a score is NaN."""
+        """Return predictions from scores; none where a score is NaN."""
         missing = np.isnan(scores.reshape(len(scores), -1)).any(axis=1)
         nothing = {"classifier": None, "regressor": np.nan, "novelty": 0}[self.task]
         if self.fleet_ is None or missing.all():
@@ -396,7 +396,7 @@ class KeyedFleet(SavedByKey):
         self._tell([BadRow(row, bad[row]) for row in sorted(bad)])
 
     def decoded(self, keys: list[Any], scores: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Predictions from the scores that `learn` gave, of some rows."""
+        """Return predictions from the scores that `learn` returned, of some rows."""
         fleet = self.fleet_
         if fleet is None:
             return np.zeros(0)
