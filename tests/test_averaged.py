@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
-from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut
+from kernelstream.budgets import Independent, LeastLoss, Merge, OldestOut, SmallestOut, Unbounded
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.machine import Machine
 from kernelstream.learner.state import arrays
@@ -139,7 +139,9 @@ MODELS = {
         lambda **more: ks.KernelClassifier(label_structure=TREE, **more),
         np.digitize(SIGNAL, [-0.5, 0.5]),
     ),
-    "silk": (lambda **more: ks.make("silk", "classifier", **more), SIGNAL > 0),
+    "silk": (
+        lambda **more: ks.make("silk", "classifier", **{"budget": None, **more}), SIGNAL > 0
+    ),
     "alma": (lambda **more: ks.make("alma", "classifier", **more), SIGNAL > 0),
     "ballseptron": (lambda **more: ks.make("ballseptron", "classifier", **more), SIGNAL > 0),
     "regressor": (
@@ -161,13 +163,12 @@ def some(y, rows):
     return None if y is None else y[rows]
 
 
-@pytest.mark.filterwarnings("ignore:predictor='averaged' with budget")
 @pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("kind", MODELS)
 def test_an_estimator_predicts_by_the_mean_of_its_past(kind, tmp_path):
     """No point is dropped here: it is the mean of the plain model's scores after each row."""
     make, y = MODELS[kind]
-    plain, averaged = make(budget=200), make(budget=200, predictor="averaged")
+    plain, averaged = make(budget=None), make(budget=None, predictor="averaged")
     classes = {"classes": np.unique(y)} if isinstance(plain, ks.KernelClassifier) else {}
     total = 0.0
     for i in range(len(X)):
@@ -183,7 +184,6 @@ def test_an_estimator_predicts_by_the_mean_of_its_past(kind, tmp_path):
     assert [averaged.predict_one(x) for x in TEST] == pytest.approx(averaged.predict(TEST).tolist())
 
 
-@pytest.mark.filterwarnings("ignore:predictor='averaged' with budget")
 @pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("kind", MODELS)
 def test_evaluation_asks_the_average_before_every_row(kind):
@@ -210,8 +210,8 @@ def test_bad_rows_are_skipped_where_the_average_is_asked():
 @pytest.mark.usefixtures("without_compiler")
 def test_a_late_class_was_zero_before():
     y = np.where(np.arange(150) < 100, SIGNAL > 0, 2).astype(int)
-    model = ks.KernelClassifier(gamma=0.5, predictor="averaged", fit_intercept=True, budget=200)
-    plain = ks.KernelClassifier(gamma=0.5, fit_intercept=True, budget=200)
+    model = ks.KernelClassifier(gamma=0.5, predictor="averaged", fit_intercept=True, budget=None)
+    plain = ks.KernelClassifier(gamma=0.5, fit_intercept=True, budget=None)
     total = np.zeros((len(TEST), 3))
     for i in range(150):
         plain.partial_fit(X[i : i + 1], y[i : i + 1])
@@ -265,14 +265,40 @@ def test_what_does_not_go_together_is_said(make, message):
         make().fit(X, SIGNAL > 0)
 
 
-@pytest.mark.parametrize("make", [ks.KernelRegressor, ks.NoveltyDetector])
 @pytest.mark.usefixtures("without_compiler")
-def test_a_budget_that_drops_points_is_warned_of(make):
-    with pytest.warns(UserWarning, match="leaves with it") as caught:
-        make(budget=9, predictor="averaged").partial_fit(X[:5], SIGNAL[:5])
-    assert caught[0].filename == __file__
-    make(budget=LeastLoss(9), predictor="averaged").partial_fit(X[:5], SIGNAL[:5])
-    make(budget=None, predictor="averaged").partial_fit(X[:5], SIGNAL[:5])
+@pytest.mark.parametrize("make", [ks.KernelClassifier, ks.KernelRegressor, ks.NoveltyDetector])
+@pytest.mark.parametrize(
+    "budget", [OldestOut(9), OldestOut(9, max_age=5), SmallestOut(9), SmallestOut(9, half_life=5)]
+)
+def test_a_budget_that_drops_points_is_refused(make, budget):
+    y = SIGNAL > 0
+    with pytest.raises(ValueError, match=r"budget=\w+Out\(.*Use budget=LeastLoss\(9\), .*'last'"):
+        make(budget=budget, predictor="averaged").partial_fit(X[:5], y[:5])
+    for other in (LeastLoss(9), Merge(9), Independent(), None):
+        make(budget=other, predictor="averaged").partial_fit(X[:5], y[:5])
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_a_number_of_points_is_the_size_of_a_budget_that_projects():
+    for budget, expected in ((9, LeastLoss(9)), ("auto", LeastLoss(256)), (None, Unbounded())):
+        model = ks.KernelRegressor(budget=budget, predictor="averaged")
+        assert model.partial_fit(X[:5], SIGNAL[:5]).machine_.parts.budget == expected
+    assert ks.make("averaged-perceptron", "classifier", budget=9).budget == LeastLoss(9)
+    with pytest.raises(ValueError, match="budget=0"):
+        ks.KernelRegressor(budget=0, predictor="averaged").partial_fit(X[:5], SIGNAL[:5])
+    linear = ks.KernelRegressor("linear", predictor="averaged").partial_fit(X[:5], SIGNAL[:5])
+    assert linear.machine_.parts.budget.is_folded
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(3))
+def test_a_small_budget_keeps_the_average(seed):
+    """XOR with 100 points: an average that lost the dropped points' parts had 67 % accuracy."""
+    rows = np.random.default_rng(seed).normal(size=(3000, 2))
+    y = rows[:, 0] * rows[:, 1] > 0
+    model = ks.KernelClassifier(gamma=1.0, budget=100, predictor="averaged")
+    model.partial_fit(rows[:2000], y[:2000])
+    assert model.score(rows[2000:], y[2000:]) > 0.95
 
 
 @pytest.mark.usefixtures("without_compiler")
@@ -285,8 +311,7 @@ def test_it_must_be_chosen_before_the_first_row():
         ks.Fleet("averaged-perceptron", "classifier", 3, 2, budget=9)
 
 
-@pytest.mark.parametrize("budget", [OldestOut(9), SmallestOut(9), LeastLoss(9), Merge(9), None])
-@pytest.mark.filterwarnings("ignore:predictor='averaged' with budget")
+@pytest.mark.parametrize("budget", [9, LeastLoss(9), Merge(9), None])
 @pytest.mark.usefixtures("without_compiler")
 def test_a_refused_row_leaves_the_sum_as_it_was(budget):
     model = ks.KernelRegressor(gamma=0.5, budget=budget, predictor="averaged")

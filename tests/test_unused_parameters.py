@@ -40,7 +40,6 @@ def predictions(preset, task, weight=None, **params):
     return model.predict(QUERY) if task == "regressor" else model.decision_function(QUERY)
 
 
-@pytest.mark.filterwarnings("ignore:predictor='averaged'")  # of budgets that drop points
 @pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize(("preset", "task"), CASES)
 def test_a_parameter_changes_something_or_is_refused(preset, task):

@@ -11,8 +11,10 @@ import kernelstream as ks
 X = np.random.default_rng(0).normal(size=(300, 3))
 IDS = np.arange(300)
 CASES = {
-    "fit": lambda: ks.KernelRegressor(predictor="averaged").fit(X, X[:, 0]),
-    "partial_fit": lambda: ks.KernelRegressor(predictor="averaged").partial_fit(X, X[:, 0]),
+    "fit": lambda: ks.KernelClassifier().fit(X, IDS),
+    "regressor": lambda: [
+        ks.KernelRegressor(gamma=1e9).partial_fit(X[:100], X[:100, 0]).partial_fit(X, IDS * 1e3)
+    ],
     "labels": lambda: ks.KernelClassifier().partial_fit(X, IDS),
     "weights": lambda: ks.KernelClassifier(class_weight={7: 2.0}).fit(X, IDS % 2),
     "health": lambda: [

@@ -173,7 +173,7 @@ _PRESETS = {
     ),
     "averaged-perceptron": Preset(
         "perceptron that predicts with the average of all its models (Freund and Schapire 1999)",
-        OldestOut,
+        LeastLoss,
         _perceptron(predictor="averaged"),
         ("classifier",),
     ),

@@ -83,7 +83,6 @@ def test_every_parameter_of_every_estimator(name, parameter):
      ("fit_intercept", True), ("loss", "epsilon_insensitive"), ("kernel", "laplacian"),
      ("predictor", "averaged")],
 )  # fmt: skip
-@pytest.mark.filterwarnings("ignore:predictor='averaged' with budget")
 def test_fit_begins_again_with_it(parameter, value):
     params = {"loss": "huber"} if parameter == "nu" else {}
     model = ks.KernelRegressor(budget=5, **params).partial_fit(X, NUMBERS)

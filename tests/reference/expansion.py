@@ -134,10 +134,10 @@ class Reference:
         return scores
 
     def average(self, X: np.ndarray) -> np.ndarray:
-        """The scores of rows by the average of the models after each row (ILK, section 3.2).
+        """Return the scores of rows by the average of the models after each row (ILK, section 3.2).
 
-        A point that goes takes its share away, or hands it on by the rule by which it hands on its
-        coefficients.
+        A point that goes hands its share on by the rule by which it hands on its coefficients; one
+        that is dropped takes it away. So estimators accept only budgets that project or merge.
         """
         return (self.kernel(X, self.points) @ self.summed + self.summed_b) / self.t
 

@@ -4,6 +4,7 @@ Every part is asked what it goes with (`Part.check_with`), and the update what i
 here knows a part by its class.
 """
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from kernelstream.kernels import Kernel, as_kernel
 from kernelstream.kernels import names as kernel_names
 from kernelstream.learner.machine import Parts
 from kernelstream.margins import as_margin
-from kernelstream.parts import Choice, Unused, make, number, one_of
+from kernelstream.parts import Choice, Unused, integer_at_least, make, number, one_of
 from kernelstream.scalings import as_scaling
 from kernelstream.step_sizes import as_step_size
 from kernelstream.stores import as_device
@@ -68,10 +69,19 @@ def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
 
 
 def budget_of(model: Any) -> Any:
-    """The budget of a model's parameters; "auto" is a weight per feature where that is possible."""
-    if not (isinstance(model.budget, str) and model.budget == "auto"):
-        return as_budget(model.budget)
-    return make("Folded") if may_fold(model) else as_budget(DEFAULT_SIZE)
+    """Return the budget of a model's parameters.
+
+    "auto" is a weight per feature where that is possible. A number of points drops the oldest one,
+    or projects the least important one if the average of all models is kept.
+    """
+    budget, averaged = model.budget, model.predictor == "averaged"
+    if isinstance(budget, str) and budget == "auto":
+        if may_fold(model):
+            return make("Folded")
+        return make("LeastLoss") if averaged else as_budget(DEFAULT_SIZE)
+    if averaged and isinstance(budget, Integral):
+        return make("LeastLoss", size=integer_at_least("budget", budget, 1))
+    return as_budget(budget)
 
 
 def may_fold(model: Any) -> bool:
@@ -183,6 +193,13 @@ def _check_predictor(model: Any, choice: Choice) -> None:
         raise ValueError(
             f"predictor={name!r} does not go with update={choice.update!r}, where every row "
             "changes old coefficients: use predictor='last', or update='explicit' or 'implicit'."
+        )
+    budget = choice.budget
+    if name == "averaged" and budget.limit() is not None and not budget.projects:
+        raise ValueError(
+            f"predictor={name!r} does not go with budget={budget!r}: every dropped point would "
+            f"take its part of the average away. Use budget=LeastLoss({budget.limit()}), which "
+            f"hands it on, Merge({budget.limit()}) or None; or predictor='last'."
         )
     if name != "voted":
         return

@@ -81,10 +81,11 @@ class KernelClassifier(Classifying, KernelEstimator):
         far, each as it was after a row (the end of section 3.2 of the ILK paper). "voted" is their
         vote, in which each model counts for as many rows as it lasted (Freund and Schapire, 1999).
         Learning is the same. The average works with every explicit or implicit update, needs one
-        more number per coefficient and takes no longer. If the budget drops a point, its part of
-        the average is lost; so keep all points (``budget=None``), or use a budget that hands them
-        on (`LeastLoss`, `Merge`). A vote needs updates that change no old coefficient, such as
-        those of the perceptron with ``regularization=0``.
+        more number per coefficient. It needs a budget that keeps all points (None) or hands on the
+        part of a point that goes (`LeastLoss`, `Merge`, `Independent`): "auto" is then
+        ``LeastLoss(256)``, an integer the size of a `LeastLoss`, and budgets that drop points are
+        refused. A vote needs updates that change no old coefficient, such as those of the
+        perceptron with ``regularization=0``.
     scaling : {"running", "renewed"}, scaling part or None, default=None
         What kernels see of a row. "running" is recommended unless rows are scaled already. It
         scales features by the mean and the standard deviation of the rows learned before

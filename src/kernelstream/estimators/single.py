@@ -139,13 +139,6 @@ class KernelEstimator(StreamEstimator):
         kernel = kernel_of(self, X.shape[1], X if whole_data else None)
         parts = parts_of(self, kernel, single, is_sparse)
         refuse_unused(self)
-        drops = parts.budget.limit() is not None and not parts.budget.projects
-        if parts.averaged and drops and self.task != "classification":
-            warn_user(
-                f"predictor='averaged' with budget={parts.budget!r}: what a dropped point brought "
-                "to the average leaves with it, and predictions shrink to zero once many are "
-                "dropped. Use LeastLoss, Merge or None as budget."
-            )
         n_late = len(rows.new_outputs)
         n_outputs = 1 if labels is None else labels.n_outputs() - n_late
         dtype = X.dtype if parts.device is None else np.dtype(parts.device.dtype)

@@ -54,7 +54,8 @@ def averaged(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarr
 
     The models are those after each row (ILK, end of section 3.2, without the zero that the first
     row met). What a point brought to them is in the average as long as the point is there; a point
-    that is dropped takes it away, one that is projected or merged hands it on.
+    that is projected or merged hands it on. A dropped point takes it away: so estimators refuse
+    budgets that drop points, and only `Merge` drops one, where no other is near enough to merge.
     """
     n, n_seen = block.shape[0], max(int(expansion.n_seen[0]), 1)
     average = expansion.average
