@@ -65,6 +65,7 @@ def test_presets_are_rows_of_a_table(preset, task):
         "ilk": "SmallestOut",
         "silk": "SmallestOut",
         "silk-md": "SmallestOut",
+        "averaged-perceptron": "LeastLoss",
         "pa": "LeastLoss",
         "linear-pa": "LeastLoss",
     }
