@@ -22,9 +22,9 @@ PAGES = sorted(
 )
 # Importable, but promised to nobody: their names may change.
 INTERNAL = {
-    "__main__", "arrays", "cli", "compiled", "compiler", "drawing", "elementary",
-    "expansion", "files", "imports", "learner", "progress", "stack", "steps",
-    "delayed_labels", "stores", "threads", "words",
+    "__main__", "arrays", "cli", "compile", "drawing", "elementary",
+    "expansion", "files", "learner", "progress",
+    "delayed_labels", "stores", "threads",
 }  # fmt: skip
 
 

@@ -2,14 +2,14 @@
 
 import math
 
-import numba
 import numpy as np
 
+from kernelstream.compile import compiled
 from kernelstream.elementary import exp_of_negative, log_of_share, power_of_two
 
 
 def test_the_compiled_exponential_is_the_librarys():
-    @numba.njit
+    @compiled
     def many(x, out):
         for i in range(len(x)):
             out[i] = exp_of_negative(x[i])
@@ -26,7 +26,7 @@ def test_the_compiled_exponential_is_the_librarys():
 
 
 def test_the_compiled_logarithm_is_the_librarys():
-    @numba.njit
+    @compiled
     def many(x, out):
         for i in range(len(x)):
             out[i] = log_of_share(x[i])
@@ -46,7 +46,7 @@ def test_the_compiled_logarithm_is_the_librarys():
 
 
 def test_the_compiled_power_of_two_is_exact():
-    @numba.njit
+    @compiled
     def many(n, out):
         for i in range(len(n)):
             out[i] = power_of_two(n[i])

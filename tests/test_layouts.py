@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import kernelstream as ks
-from kernelstream.compiled import as_argument, compiled, entry_point
+from kernelstream.compile import as_argument, compiled, entry_point
 
 random = np.random.default_rng(0)
 X = random.normal(size=(60, 4))

@@ -1,11 +1,7 @@
 """Kernel machines that learn from a stream, in bounded memory, and set their own step size."""
 
-import gc
 import importlib
 from typing import TYPE_CHECKING, Any
-
-from kernelstream.imports import put_off
-from kernelstream.stack import with_room
 
 if TYPE_CHECKING:
     from kernelstream import (
@@ -110,17 +106,8 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-@with_room
 def _imported(name: str) -> Any:
-    """A module of the package. No garbage is collected meanwhile: what is imported, is kept."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        with put_off("pandas", "scipy.stats"):
-            return importlib.import_module(f"{__name__}.{name}")
-    finally:
-        if collects:
-            gc.enable()
+    return importlib.import_module(f"{__name__}.{name}")
 
 
 def __dir__() -> list[str]:

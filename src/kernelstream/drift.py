@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import as_argument, compiled, helper
+from kernelstream.compile import as_argument, compiled, helper
 
 __all__ = ["LossWatch"]
 

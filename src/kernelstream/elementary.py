@@ -4,17 +4,16 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from kernelstream.arrays import namespace_of
-from kernelstream.compiled import stands_in_for
+from kernelstream.compile import stands_in_for
 
 __all__ = ["exp_of_negative", "log_of_share", "not_negative", "power_of_two", "square_root"]
 
 _LOG2_E = 1.4426950408889634
 _LN_2, _LN_2_REST = 0.6931471803691238, 1.9082149292705877e-10  # their sum has more digits
 _SHIFT = 1.5 * 2.0**52  # added to a number, rounds it; its last bits are then the whole number
+_SHIFT_BITS = int(np.float64(_SHIFT).view(np.int64))
 _T = tuple(1.0 / math.factorial(k) for k in range(14))  # the series' terms
 
 _ROOT_OF_HALF_BITS = int(np.float64(math.sqrt(0.5)).view(np.int64))
@@ -67,30 +66,6 @@ def square_root(x: Any) -> Any:
     return namespace_of(x).sqrt(x)
 
 
-def _bits(number: types.Type, integer: types.Type) -> Any:
-    """Two functions: the bits of a number as an integer, and the other way round."""
-
-    @intrinsic
-    def bits_of(typing_context, value):
-        def generate(context, builder, signature, arguments):
-            return builder.bitcast(arguments[0], context.get_value_type(integer))
-
-        return integer(number), generate
-
-    @intrinsic
-    def number_of(typing_context, value):
-        def generate(context, builder, signature, arguments):
-            return builder.bitcast(arguments[0], context.get_value_type(number))
-
-        return number(integer), generate
-
-    return bits_of, number_of
-
-
-_bits_of, _number_of = _bits(types.float64, types.int64)
-_bits_of_32, _number_of_32 = _bits(types.float32, types.int32)
-
-
 def _exp(x):
     x = max(x, -700.0)
     shifted = x * _LOG2_E + _SHIFT
@@ -103,7 +78,7 @@ def _exp(x):
     middle = (_T[4] + _T[5] * r) + r2 * (_T[6] + _T[7] * r)
     high = (_T[8] + _T[9] * r) + r2 * (_T[10] + _T[11] * r) + r4 * (_T[12] + _T[13] * r)
     series = low + r4 * (middle + r4 * high)
-    return series * _number_of((_bits_of(shifted) + 1023) << 52)
+    return series * np.int64((np.float64(shifted).view(np.int64) + 1023) << 52).view(np.float64)
 
 
 def _exp_32(x):
@@ -115,15 +90,15 @@ def _exp_32(x):
     low = (_T_32[0] + _T_32[1] * r) + r2 * (_T_32[2] + _T_32[3] * r)
     high = (_T_32[4] + _T_32[5] * r) + r2 * (_T_32[6] + _T_32[7] * r)
     series = low + r2 * r2 * high
-    return series * _number_of_32(types.int32((_bits_of_32(shifted) + 127) << 23))
+    return series * np.int32((np.float32(shifted).view(np.int32) + 127) << 23).view(np.float32)
 
 
 def _log(x):
-    bits = _bits_of(max(np.float64(x), _SMALLEST_SHARE))
+    bits = np.float64(max(x, _SMALLEST_SHARE)).view(np.int64)
     above = bits - _ROOT_OF_HALF_BITS
-    m = _number_of((above & _FRACTION_BITS) + _ROOT_OF_HALF_BITS)
+    m = np.int64((above & _FRACTION_BITS) + _ROOT_OF_HALF_BITS).view(np.float64)
     # a whole number that the last bits of a large one hold, as in _exp: n is never positive
-    n = _number_of(_bits_of(_SHIFT) + (above >> 52)) - _SHIFT
+    n = np.int64(_SHIFT_BITS + (above >> 52)).view(np.float64) - _SHIFT
     z = (m - 1.0) / (m + 1.0)
     z2 = z * z
     z4 = z2 * z2
@@ -138,7 +113,7 @@ def _larger_than_zero(x):
 
 
 def _power_of_two(n):
-    return _number_of((n + 1023) << 52)
+    return np.int64((n + 1023) << 52).view(np.float64)
 
 
 def _sqrt(x):
@@ -147,7 +122,7 @@ def _sqrt(x):
 
 @stands_in_for(exp_of_negative)
 def _choose_exp(x):
-    return _exp_32 if x == types.float32 else _exp
+    return _exp_32 if x == "float32" else _exp
 
 
 @stands_in_for(log_of_share)

@@ -16,7 +16,7 @@ def compiled_pieces(monkeypatch, tmp_path):
     pieces = []
     monkeypatch.setattr(warming, "learn_some", lambda piece, *_: pieces.append(piece))
     monkeypatch.setattr(warmup, "learn_some", lambda piece, *_: pieces.append(piece))
-    monkeypatch.setattr(warming, "kept", lambda name: tmp_path / name)
+    monkeypatch.setattr(warming, "note", lambda name: tmp_path / name)
     monkeypatch.setattr(warming, "n_cores", lambda: 2)
     return pieces
 

@@ -10,6 +10,7 @@ import pytest
 import kernelstream as ks
 from kernelstream.budgets import Budget
 from kernelstream.budgets.base import BudgetRule
+from kernelstream.compile import code_files
 from kernelstream.estimators.files import from_bytes
 from kernelstream.expansion import IS_DROPPED, JOINS, REPLACES, Replacing
 from kernelstream.kernels import MappedKernel
@@ -227,10 +228,11 @@ def test_a_model_of_new_parts_compiles_and_so_does_a_fleet():
     alone.partial_fit(X[:90:3], X[:90:3, 0])
     np.testing.assert_allclose(fleet.model(0).predict(X), alone.predict(X), rtol=1e-9)
     # A part may be edited while this package is not: machine code of its old lines is not kept.
-    kept = b"".join(file.read_bytes() for file in learn_tile._cache.kept())
-    assert len(kept) > 0
-    assert "SquaredHinge" in str(list(learn_tile.overloads))
-    assert b"SquaredHinge" not in kept
+    made = [kinds for kinds in learn_tile.addresses if "SquaredHinge" in str(kinds)]
+    assert made
+    assert not any(code_files.find(learn_tile.code_name(kinds)) for kinds in made)
+    ks.KernelClassifier(budget=16).partial_fit(X, y, classes=["no", "yes"])
+    assert any(code_files.find(learn_tile.code_name(kinds)) for kinds in learn_tile.addresses)
 
 
 def test_names_lists_and_errors_know_new_parts():

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kernelstream as ks
-from kernelstream import steps
 from kernelstream.budgets import LeastLoss, Merge, OldestOut, SmallestOut, Unbounded
+from kernelstream.compile import one_by_one
 from kernelstream.kernels import RBF, Bias, Laplacian, Linear, Polynomial, RandomFourier
 from kernelstream.learner.loops.expansion import ExpansionLoop
 
@@ -106,7 +106,7 @@ def test_an_interrupted_row_leaves_the_statistics_as_they_were(monkeypatch):
     for n_done in (0, 2, len(path.calls()) - 1):  # before it began, and after it was refused
 
         def interrupted(n_done=n_done):
-            steps.one_by_one(path.calls()[:n_done])
+            one_by_one(path.calls()[:n_done])
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patch:

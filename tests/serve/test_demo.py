@@ -32,7 +32,7 @@ def compilers(monkeypatch, tmp_path):
     """Nothing has been compiled before."""
     found = Compilers()
     monkeypatch.setattr(demo_module, "another_python", found)
-    monkeypatch.setattr(demo_module, "kept", lambda name: tmp_path / name)
+    monkeypatch.setattr(demo_module, "note", lambda name: tmp_path / name)
     return found
 
 

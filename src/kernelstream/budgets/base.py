@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import SLACK, Part
 
 __all__ = ["NO_LIMIT", "Budget", "BudgetRule", "fade", "norm2_of", "smallest"]

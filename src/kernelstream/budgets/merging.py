@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.budgets.base import Budget, BudgetRule, fade, norm2_of, smallest
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import compiled, helper
 from kernelstream.elementary import exp_of_negative, log_of_share, power_of_two
 from kernelstream.expansion import IS_DROPPED, IS_MERGED, JOINS, MERGES, REPLACES, Merging
 from kernelstream.expansion.operations import put_into_gram

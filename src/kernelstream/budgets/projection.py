@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.budgets.base import Budget, BudgetRule, norm2_of, smallest
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import compiled, helper
 from kernelstream.expansion import IS_DROPPED, IS_PROJECTED, JOINS, REPLACES, Projecting
 from kernelstream.expansion.operations import put_into_gram
 from kernelstream.parts import LARGEST_SQUARE, SLACK, Field, rule

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from kernelstream.compiled import seconds_compiling
+from kernelstream.compile import seconds_compiling
 from kernelstream.tables import Block, SourceError
 
 __all__ = ["Interrupts", "Pace"]

@@ -10,7 +10,7 @@ from kernelstream.committee.warming import (
     n_cores,
     pieces_of,
 )
-from kernelstream.compiled import no_message_while_compiling, seconds_compiling
+from kernelstream.compile import no_message_while_compiling, seconds_compiling
 
 __all__ = ["warm_up"]
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 
 __all__ = ["Caution", "learn_caution", "new_caution", "share_believed"]
 

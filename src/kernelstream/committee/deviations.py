@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 
 __all__ = ["Deviations", "deviation_of", "learn_deviation", "new_deviations"]
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 
 __all__ = ["integer", "uniform"]
 

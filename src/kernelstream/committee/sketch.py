@@ -16,7 +16,7 @@ many of them are of features that no row had before.
 import math
 
 from kernelstream.committee.random_numbers import integer
-from kernelstream.compiled import compiled
+from kernelstream.compile import compiled
 
 __all__ = ["SKETCH_WIDTH", "sketch"]
 

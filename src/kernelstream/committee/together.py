@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream import steps
-from kernelstream.compiled import compiled
+from kernelstream.compile import Call, compiled, in_one_call
 from kernelstream.learner.row_path import RowPath
-from kernelstream.steps import Call
 
 if TYPE_CHECKING:
     from kernelstream.committee.machine import CommitteeMachine
@@ -62,7 +60,7 @@ class Together:
         of_mixing = machine.mixing.calls(machine.mixing_state, self.said, self.y)
         if of_mixing:  # else it learns in Python, after the members
             self._ends.append(len(calls) + len(of_mixing))
-        self._run = steps.in_one_call(calls + of_mixing)
+        self._run = in_one_call(calls + of_mixing)
 
     def serves(self, machine: "CommitteeMachine", paths: Sequence[RowPath]) -> bool:
         """Whether these are still the calls of the paths, and the mixing's arrays."""

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import kept, no_message_while_compiling
+from kernelstream.compile import no_message_while_compiling, note
 from kernelstream.threads import n_cores
 
 __all__ = [
@@ -199,7 +199,7 @@ def mark_as_compiled(whole: Piece) -> None:
 
 
 def _mark_of(whole: Piece) -> Path | None:
-    return kept(f"committees/{whole.name}")
+    return note(f"committees/{whole.name}")
 
 
 def may_start_processes() -> bool:

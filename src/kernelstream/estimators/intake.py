@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, check_X_y, validate_data
 
 from kernelstream.arrays import is_elsewhere
-from kernelstream.compiled import as_argument
+from kernelstream.compile import as_argument
 from kernelstream.estimators.bad_rows import problems_of_rows, unmasked
 from kernelstream.estimators.learned import Encoded, Learned, Rows
 from kernelstream.estimators.missing import Means, new_means

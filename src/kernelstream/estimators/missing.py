@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import as_argument, compiled
+from kernelstream.compile import as_argument, compiled
 from kernelstream.parts import one_of
 
 __all__ = ["MISSING", "Means", "new_means"]

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.elementary import exp_of_negative, log_of_share
 
 __all__ = ["blend", "correct_for_merger", "merge", "raw_at_merger"]

@@ -5,7 +5,7 @@ after row i of the tile. Each also keeps ||f||^2 and <f, v> true where it can. T
 are compiled once and kept, whatever the parts of a model are.
 """
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 
 __all__ = [
     "SMALLEST_SCALE", "add_to_rest", "correct_for_drop", "decay_all", "dot", "dot_on", "drop",

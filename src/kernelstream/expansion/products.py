@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import compiled
+from kernelstream.compile import compiled
 
 __all__ = ["raw_of_all", "raw_of_few", "scores_of_all", "scores_of_few"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import compiled
+from kernelstream.compile import compiled
 from kernelstream.expansion.record import Expansion
 
 __all__ = [

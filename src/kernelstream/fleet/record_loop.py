@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import as_argument, compiled, entry_point
+from kernelstream.compile import as_argument, compiled, entry_point
 from kernelstream.expansion import ComputedGram, NoChanges, Tile, Uncorrected
 from kernelstream.fleet.records import Models
 from kernelstream.learner.learn import Trail, Work, learn_rows, new_trail, new_work

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import compiled, entry_point
+from kernelstream.compile import compiled, entry_point
 from kernelstream.kernels.quantities import Quantity
 from kernelstream.parts import Part, make, number, rule
 

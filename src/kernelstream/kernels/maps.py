@@ -5,7 +5,7 @@ Each is written once, for a number in compiled code and for an array in plain Py
 
 from typing import Any, NamedTuple
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.elementary import exp_of_negative
 from kernelstream.parts import rule
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import entry_point
+from kernelstream.compile import entry_point
 from kernelstream.kernels.base import Kernel, complete_products
 from kernelstream.kernels.sums import inner_products, squared_norms
 from kernelstream.parts import part, rule

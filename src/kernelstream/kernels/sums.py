@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from kernelstream.arrays import is_elsewhere, namespace_of
-from kernelstream.compiled import compiled
+from kernelstream.compile import compiled
 
 __all__ = ["inner_products", "squared_norms", "sums_over_common", "sums_over_rows"]
 

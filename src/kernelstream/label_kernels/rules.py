@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import compiled, helper
 from kernelstream.parts import rule
 
 __all__ = ["MatrixLabels", "PlainLabels", "TreeLabels", "measure_pairs", "score_rows"]

@@ -10,7 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kernelstream.budgets.base import smallest
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import compiled, helper
 from kernelstream.expansion.operations import measure
 from kernelstream.parts import SLACK
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
-from kernelstream.compiled import compiled
+from kernelstream.compile import compiled
 from kernelstream.stores import DeviceMatrix, Values
 
 __all__ = ["algebra_of", "inverse_root"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import as_argument
+from kernelstream.compile import as_argument
 from kernelstream.learner.learn import Trail, new_trail
 from kernelstream.learner.loops import loop_named
 from kernelstream.learner.predicting import READOUTS
@@ -87,7 +87,7 @@ def learn_block(
                 alike = _scaled(machine, X, y, weight, start, end)
                 while start < alike.stop:
                     stop = min(alike.stop, start + (tile_rows or _tile_rows(machine)))
-                    own = _piece(trail, start - begin, stop - begin)
+                    own = _trail_of_tile(machine, stop - start, trail.scores.shape[1])
                     rows = _piece(alike.rows, start - first, stop - first)
                     machine.make_room(stop - start)
                     before = None if readout == "last" else _scores_before(machine, rows, readout)
@@ -99,6 +99,8 @@ def learn_block(
                         raise BadRow(start + bad.row, bad.reason) from None
                     if before is not None:
                         own.scores[:], own.margin[:] = before
+                    for column, of_tile in zip(trail, own, strict=True):
+                        column[start - begin : stop - begin] = of_tile
                     start = stop
                 if alike.units is not None and keep_scores:
                     in_units(trail.scores[first - begin : start - begin], alike.units)
@@ -121,6 +123,14 @@ def fit_block(
     refuse_large(machine.kernel, machine.dtype, X, machine.kernel.row_cache(X))
     solver = loop_named(machine.parts.update.solver(machine.parts.budget))
     return solver.fit(machine, X, y, weight, orders)
+
+
+def _trail_of_tile(machine: "Machine", n: int, n_outputs: int) -> Trail:
+    """Return room for what happens at the rows of a tile: the same for tiles of one size."""
+    trail = machine.scratch.get("trail")
+    if trail is None or trail.scores.shape != (n, n_outputs):
+        trail = machine.scratch["trail"] = new_trail(n, n_outputs)
+    return trail
 
 
 def _scaled(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.budgets.projection import grow_inverse, refine, remainder
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import compiled, helper
 from kernelstream.learner.learn import LARGEST_NORM2
 
 __all__ = ["learn_dictionary", "new_dictionary_work"]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import rule
 
 __all__ = ["ComputedLines", "StoredLines", "TableRule", "new_lines"]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import compiled, helper
 from kernelstream.learner.rows import largest_kernel, refuse_large
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from kernelstream.compiled import entry_point
+from kernelstream.compile import entry_point
 from kernelstream.expansion import AllChanges, scoring
 from kernelstream.learner.blocks import fit_block, learn_block, threads_of_tiles
 from kernelstream.learner.gate import Gate

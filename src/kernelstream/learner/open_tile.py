@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import compiled, helper
 from kernelstream.learner.dictionary import is_sound, largest_variance
 from kernelstream.learner.kernel_rows import norm2_of, write_kernel_values
 from kernelstream.learner.tile_space import given_of, note, surprise, terms_of

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream.compiled import compiled, entry_point, helper
+from kernelstream.compile import Call, compiled, entry_point, helper
 from kernelstream.expansion import Tile
 from kernelstream.learner import second_order
 from kernelstream.learner.kernel_rows import norm2_of, write_kernel_values
 from kernelstream.learner.learn import learn_tile
 from kernelstream.learner.open_tile import learn_alone, new_alone_work
 from kernelstream.learner.row_path import MANY_ROWS, RowPath
-from kernelstream.steps import Call
 from kernelstream.stores import NOTHING_PENDING
 from kernelstream.updates.dual import PERIOD
 
@@ -44,7 +43,8 @@ class PointRow(RowPath):
         self.memory = np.zeros(machine.n_slots + 1, machine.dtype)
         self.work = self._new_work(machine)
         self._journal, self._writer = self.store.journal, self._new_writer()
-        self._score = entry_point(_score_row, *self._scored(self.X, *self._room_for_scores()))
+        self._spare = [self._room_for_scores()]
+        self._score = entry_point(_score_row, *self._scored(self.X, *self._spare[0]))
 
     def _new_work(self, machine: "Machine") -> Any:
         return machine.work()
@@ -98,8 +98,14 @@ class PointRow(RowPath):
         return (len(writer.old_slots) - writer.n_old.item()) // 2
 
     def scores(self, machine: "Machine", X: np.ndarray) -> np.ndarray | None:
-        column, out = self._room_for_scores()
-        return out.reshape(-1) if self._score(*self._scored(X, column, out)) else None
+        try:
+            room = self._spare.pop()
+        except IndexError:  # other threads have it
+            room = self._room_for_scores()
+        is_scored = self._score(*self._scored(X, *room))
+        scores = room[1].reshape(-1).copy() if is_scored else None
+        self._spare.append(room)
+        return scores
 
     def _scored(self, X: np.ndarray, column: np.ndarray, out: np.ndarray) -> tuple[Any, ...]:
         return (
@@ -109,7 +115,7 @@ class PointRow(RowPath):
 
     def _room_for_scores(self) -> tuple[np.ndarray, np.ndarray]:
         return (
-            np.empty(self.n_points[0], self.memory.dtype), np.empty((self.raw.shape[0], 1, 1)),
+            np.empty(self.n_slots, self.memory.dtype), np.empty((self.raw.shape[0], 1, 1)),
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernelstream.compiled import as_argument
+from kernelstream.compile import as_argument
 from kernelstream.learner import second_order
 from kernelstream.learner.rows import rows_until
 from kernelstream.learner.state import arrays as state_arrays

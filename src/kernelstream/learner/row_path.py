@@ -1,7 +1,7 @@
 """A row by itself, in one call of compiled code: what `Machine.learn` does with a tile of one row.
 
 All that compiled code is given but the row itself stays the same from row to row: the calls are
-made ready once (`kernelstream.steps`). Where rows or targets are scaled, a call for each comes
+made ready once (`kernelstream.compile`). Where rows or targets are scaled, a call for each comes
 first; the statistics are put back if the row is not learned then.
 
 There is a path for each loop (`Loop.row_path`). A committee puts the calls of its
@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream import steps
-from kernelstream.compiled import compiled
+from kernelstream.compile import Call, compiled, in_one_call
 from kernelstream.learner.learn import new_trail
 from kernelstream.learner.renewal import rows_until_due
 from kernelstream.learner.rows import LARGEST_TARGET
 from kernelstream.learner.state import arrays, memory_of
 from kernelstream.scalings import count_and_scale, count_and_scale_targets
-from kernelstream.steps import Call
 
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine
@@ -94,7 +92,7 @@ class RowPath(ABC):
     def _pass(self, machine: "Machine") -> bool:
         """Learn the row that has been given; whether all calls have said yes."""
         if self._run is None:
-            self._run = steps.in_one_call(self._all_calls())
+            self._run = in_one_call(self._all_calls())
         return self._run() == len(self._all_calls())
 
     def _all_calls(self) -> list[Call]:

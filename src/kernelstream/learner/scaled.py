@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import as_argument
+from kernelstream.compile import as_argument
 from kernelstream.learner.rows import NOT_FINITE, BadRow, refuse_large, too_large
 from kernelstream.scalings import (
     LARGEST_FEATURE,

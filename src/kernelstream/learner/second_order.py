@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import lapack
 
-from kernelstream.compiled import compiled
+from kernelstream.compile import compiled
 from kernelstream.learner.algebra import algebra_of, inverse_root
 from kernelstream.learner.open_tile import (
     DELTA,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream.compiled import compiled
+from kernelstream.compile import compiled
 
 if TYPE_CHECKING:
     from kernelstream.learner.machine import Machine

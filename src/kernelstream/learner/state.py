@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.expansion import SMALLEST_SCALE
 from kernelstream.parts import Field
 from kernelstream.stores import DeviceMatrix

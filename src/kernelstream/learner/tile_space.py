@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import compiled, helper
 from kernelstream.learner.dictionary import SMALLEST_NOISE, is_sound
 from kernelstream.parts import SLACK
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import as_argument, compiled, helper
+from kernelstream.compile import as_argument, compiled, helper
 from kernelstream.learner.learn import LARGEST_MOVE, LARGEST_NORM2
 from kernelstream.learner.state import note_drift
 from kernelstream.parts import SLACK, rule

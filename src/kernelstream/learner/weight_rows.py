@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernelstream import steps
-from kernelstream.compiled import compiled, entry_point
+from kernelstream.compile import Call, compiled, entry_point, in_one_call
 from kernelstream.expansion import Pending, Tile
 from kernelstream.learner.kernel_rows import checked_row, norm2_of
 from kernelstream.learner.learn import learn_tile
@@ -24,7 +23,6 @@ from kernelstream.learner.vector import (
     learn_vector,
     new_vector_work,
 )
-from kernelstream.steps import Call
 from kernelstream.stores import Values
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ class WeightRow(RowPath):
         if self._run is None:
             before = [*self.statistics.keeping(), *self.statistics.scaling()]
             self._calls, self._n_before = self._of_features(), len(before)
-            self._scale, self._run = steps.in_one_call(before), steps.in_one_call(self._calls)
+            self._scale, self._run = in_one_call(before), in_one_call(self._calls)
         if self._scale() < self._n_before:
             return False
         self.phi[0] = self._features(machine)[0]

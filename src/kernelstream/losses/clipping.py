@@ -1,6 +1,6 @@
 """The implicit steps of piecewise linear losses with a single kink, or with one per label."""
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import SLACK
 
 __all__ = ["share_of_step", "shared_step"]

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import SLACK
 
 

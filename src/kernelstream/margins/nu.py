@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.margins.base import Margin, MarginRule
 from kernelstream.parts import Choice, number, one_of, parameters, part, rule
 

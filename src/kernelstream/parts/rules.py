@@ -4,11 +4,7 @@ import inspect
 from collections import namedtuple
 from typing import Any
 
-from numba import types
-from numba.core.typing.templates import AbstractTemplate, AttributeTemplate, infer_getattr
-from numba.extending import lower_builtin
-
-from kernelstream.compiled import as_caller, calling, makes_arrays
+from kernelstream.compile import declare
 
 __all__ = ["rule"]
 
@@ -53,9 +49,8 @@ def rule(cls: Any = None, *, defaults: type | None = None, allocates: bool = Fal
     if not cls._fields:
         cls = _with_a_field(cls)
     for name, function in _methods(cls):
-        _make_callable(name, _parameters(function))
-        if allocates and name in own:
-            makes_arrays(function)
+        _check_parameters(name, function)
+        _declare(name, function if allocates and name in own else None)
     return cls
 
 
@@ -81,40 +76,12 @@ def _with_a_field(cls: Any) -> Any:
     return made
 
 
-def _make_callable(name: str, parameters: tuple[str, ...]) -> None:
+def _check_parameters(name: str, function: Any) -> None:
+    parameters = _parameters(function)
     known = _signatures.setdefault(name, parameters)
     if known != parameters:
         raise TypeError(f"method {name}{parameters} was declared as {name}{known} by another rule.")
-    if known is parameters:  # else it was registered with an earlier rule
-        lower_builtin((_RuleMethods, name), types.BaseNamedTuple, types.VarArg(types.Any))(
-            calling(lambda signature: _method(signature.args[0], name))
-        )
 
 
-@infer_getattr
-class _RuleMethods(AttributeTemplate):
-    """How the compiler finds the methods of all rules: in the class of the record."""
-
-    key = types.BaseNamedTuple
-
-    def generic_resolve(self, record: Any, name: str) -> Any:  # type: ignore[override]
-        is_method = inspect.isfunction(vars(record.instance_class).get(name))
-        if name not in _signatures or not is_method:
-            return None
-
-        class Method(AbstractTemplate):
-            key = (_RuleMethods, name)
-
-            # The compiler may use one such type for several callers, whose options differ: which
-            # variant of the method they call is asked only here.
-            def generic(self, arguments: Any, keywords: Any) -> Any:
-                method = _method(record, name)
-                signature = method.get_call_type(self.context, (record, *arguments), keywords)
-                return None if signature is None else signature.as_method()
-
-        return types.BoundFunction(Method, record)
-
-
-def _method(record: Any, name: str) -> Any:
-    """The compiler's type of a record's method."""
-    return as_caller(vars(record.instance_class)[name])
+def _declare(name: str, allocates: Any) -> None:
+    declare(lambda making: making.add_method(name, allocates))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kernelstream.compiled import compiled
+from kernelstream.compile import compiled
 from kernelstream.parts import Part, rule
 
 __all__ = [

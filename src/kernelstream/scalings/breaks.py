@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import LARGEST_SQUARE, Field, rule
 
 __all__ = [

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import LARGEST_SQUARE, Choice, Field, number, parameters, part, rule
 from kernelstream.scalings.base import Scaling, ScalingRule
 from kernelstream.scalings.breaks import CHANGED, COUNTS, breaks_of, deviation, faint

@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import LARGEST_SQUARE, Field, number, parameters, part, rule
 from kernelstream.scalings.base import Scaling, ScalingRule
 from kernelstream.scalings.breaks import COUNTS, breaks_of, deviation, faint

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernelstream.committee import Committee
 from kernelstream.committee.warming import another_python, may_start_processes
-from kernelstream.compiled import kept
+from kernelstream.compile import note
 from kernelstream.estimators import KernelClassifier
 from kernelstream.presets import make
 from kernelstream.serve.blocks import Block
@@ -109,7 +109,7 @@ class Demo:
 
     def _compile(self) -> None:
         """Compile in another process, once; the process ends when the demo stops."""
-        done = kept("demo")
+        done = note("demo")
         if done is None or done.exists() or not may_start_processes():
             return  # then the first rows wait until this one has compiled
         with suppress(OSError), another_python("kernelstream.serve.demo") as process:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import as_argument, helper
+from kernelstream.compile import as_argument, helper
 from kernelstream.expansion import NothingPending
 from kernelstream.kernels import Kernel
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.kernels import Kernel
 from kernelstream.parts import rule
 from kernelstream.stores.base import (
@@ -62,6 +62,9 @@ def _write_points(slots, trail, done):
                 total += slots.rows[partner, j] * slots.rows[partner, j]
             slots.row_cache[partner] = total  # kernels that can merge need the squared norm
     slots.n_old[0] = n_kept
+
+
+_JOURNAL = 256  # overwritten points for which there is room at once
 
 
 class DenseStore(Slots):
@@ -137,9 +140,24 @@ class DenseStore(Slots):
         if self.journal is None:
             old = self._nothing
         else:  # a row may overwrite two points: that of its slot, and the one that is merged
-            old = self._room_for(2 * len(X) * n_times)
-            self.journal.append(old)  # before anything is overwritten
+            n = 2 * len(X) * n_times
+            old = self.journal[-1] if self.journal else self._nothing
+            if len(old[0]) - old[3].item() < n:
+                old = self._new_entry(n)
+                self.journal.append(old)  # before anything is overwritten
         return SlotWriter(self.rows, self.row_cache, X, x, *old)
+
+    def _new_entry(self, n: int) -> tuple[np.ndarray, ...]:
+        """Room for n overwritten points, and some more; the first of a block is lent."""
+        n = max(4 * n, _JOURNAL)
+        if self.journal:
+            return self._room_for(n)
+        lend = self.memory.lend
+        slots, count = lend("old slots", (n,), np.int64), lend("old count", (1,), np.int64)
+        slots.fill(-1)
+        count[0] = 0
+        rows = lend("old rows", (n, self.n_features), self.dtype)
+        return slots, rows, lend("old row cache", (n,), self.dtype), count
 
     def _room_for(self, n: int) -> tuple[np.ndarray, ...]:
         """Arrays for n overwritten points: their slots, rows and row cache, and how many are."""
@@ -153,7 +171,8 @@ class DenseStore(Slots):
     def replace(self, slots: np.ndarray, X: np.ndarray, x: np.ndarray) -> None:
         """Put rows into slots, each of which is named once."""
         if self.journal is not None:
-            self.journal.append((slots, self.rows[slots], self.row_cache[slots], len(slots)))
+            old = slots, self.rows[slots], self.row_cache[slots], np.array([len(slots)])
+            self.journal.append(old)
         self.rows[slots], self.row_cache[slots] = X, x
 
     def undo(self) -> None:

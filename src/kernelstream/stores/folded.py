@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.expansion import Pending
 from kernelstream.kernels import Kernel, inner_products
 from kernelstream.parts import rule

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import as_argument, compiled, entry_point
+from kernelstream.compile import Call, as_argument, compiled, entry_point
 from kernelstream.kernels import Kernel
 from kernelstream.parts import LARGEST_NUMBER
-from kernelstream.steps import Call
 from kernelstream.stores.base import CheckedCache, Memory, Values
 from kernelstream.stores.folded import FoldedStore
 from kernelstream.stores.tree_statistics import CLASS_COUNTS, MOMENTS

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from kernelstream.compiled import compiled
+from kernelstream.compile import compiled
 from kernelstream.kernels import Kernel
 from kernelstream.parts import rule
 from kernelstream.stores.base import NOTHING_PENDING, CheckedCache, Slots, Values

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import rule
 
 __all__ = ["CLASS_COUNTS", "MOMENTS"]

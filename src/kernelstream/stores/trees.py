@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import compiled, helper
 
 __all__ = [
     "DEEPEST", "Changes", "Setting", "Trees", "copy_changed",

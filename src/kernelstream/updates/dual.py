@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import (
     LARGEST_SQUARE,
     SLACK,

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import Call, helper
 from kernelstream.parts import Part
-from kernelstream.steps import Call
 
 __all__ = ["Mixing", "solve_positive"]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.scalings.breaks import CHANGED, COUNTS, deviation, faint, new_breaks
 
 __all__ = ["Frame", "frame_deviation", "learn_frame", "new_frame", "to_frame"]

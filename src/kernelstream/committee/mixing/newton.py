@@ -6,9 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.committee.mixing.base import Mixing, solve_positive
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import Call, compiled, helper
 from kernelstream.parts import number, parameters, part
-from kernelstream.steps import Call
 
 __all__ = ["NewtonStacking"]
 

@@ -20,9 +20,8 @@ from kernelstream.committee.mixing.frame import (
     new_frame,
     to_frame,
 )
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import Call, compiled, helper
 from kernelstream.parts import number, parameters, part
-from kernelstream.steps import Call
 
 __all__ = ["RidgeStacking"]
 

@@ -26,7 +26,7 @@ from kernelstream.committee.novelty.neighbours import (
     search,
 )
 from kernelstream.committee.sketch import SKETCH_WIDTH
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import LARGEST_SQUARE, Field
 
 __all__ = [

@@ -9,7 +9,7 @@ from kernelstream.committee.mixing.highest import threshold_rule
 from kernelstream.committee.novelty.plan import Plan
 from kernelstream.committee.novelty.scan import scan
 from kernelstream.committee.sketch import sketch
-from kernelstream.compiled import as_argument, entry_point
+from kernelstream.compile import as_argument, entry_point
 from kernelstream.learner.gate import Gate
 from kernelstream.learner.learn import Trail
 from kernelstream.learner.learner import Learner

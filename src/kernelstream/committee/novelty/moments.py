@@ -2,7 +2,7 @@
 
 import math
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 
 __all__ = [
     "CONSTANT", "bend_of", "bent", "clipped", "count", "inverse_root", "length2", "log_length2",

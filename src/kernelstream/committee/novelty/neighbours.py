@@ -3,7 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import Field
 
 __all__ = ["Neighbourhood", "Space", "distances_to_last", "relative_distance", "search"]

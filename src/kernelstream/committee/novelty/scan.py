@@ -12,7 +12,7 @@ from kernelstream.committee.novelty.history import look, renew
 from kernelstream.committee.novelty.members.base import FEW_ROWS
 from kernelstream.committee.novelty.moments import count
 from kernelstream.committee.random_numbers import uniform
-from kernelstream.compiled import compiled, helper
+from kernelstream.compile import compiled, helper
 from kernelstream.parts import Field, rule
 
 __all__ = ["Linked", "Links", "MixScratch", "NoveltyState", "OneMember", "declared_mix", "scan"]

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernelstream.committee.novelty.members.base import DetectorMember, DetectorMemberRule
-from kernelstream.compiled import helper
+from kernelstream.compile import helper
 from kernelstream.parts import Field, part, rule
 
 __all__ = ["Projections"]

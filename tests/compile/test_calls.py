@@ -5,8 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from kernelstream.compiled import compiled
-from kernelstream.steps import Call, in_one_call, one_by_one
+from kernelstream.compile import Call, compiled, in_one_call, one_by_one
 
 
 class Numbers(NamedTuple):
@@ -59,7 +58,7 @@ def test_an_argument_of_another_type_is_refused():
     in_one_call([call])()
     with pytest.raises(TypeError, match="cannot become"):
         call.replace(0, np.zeros(1))
-    with pytest.raises(TypeError, match="cannot be kept"):
+    with pytest.raises(TypeError, match="cannot be an argument"):
         in_one_call([Call(ignore, "a word")])
 
 
