@@ -8,7 +8,7 @@ left then needs at least 10,000 rows on average to win 10,000 units. When the we
 units, that row is an event.
 
 A loss that rises regularly, by day or by season, is no change. So the test remembers how high the
-loss has been: the means of blocks of 50 rows, spread over the later half of the stream. After three
+loss has been: the means of blocks of 50 rows, spread over the later half of the stream. After four
 events, the players bet against the larger of the recent mean and the level that the loss exceeded
 15 % of that time. (What follows a real change is learned, so that the loss soon falls again and
 spends less time up there.)
@@ -37,7 +37,7 @@ _FIRST = 200  # rows without bets, at the beginning and after an event, to estim
 _BLOCK = 50  # rows whose mean loss is one level
 _MOST_LEVELS = 128  # when there are so many, every other one goes, and fewer blocks are taken
 _FEWEST_LEVELS = 20  # before they count
-_EVENTS = 3  # from then on levels count: what has risen so often may be regular
+_EVENTS = 4  # from then on levels count: what has risen so often may be regular
 _SHARE_ABOVE = 0.15  # of the time that the loss regularly spends above the level
 
 
