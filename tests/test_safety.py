@@ -159,3 +159,21 @@ def test_regressors_that_drop_points_stay_bounded_on_smooth_series(size, step_si
     )
     found = ks.prequential(model, X, y).predictions
     assert np.abs(found[2_000:] - y[2_000:]).mean() < 0.5 * y.std()
+
+
+@pytest.mark.usefixtures("without_compiler")  # plain Python tells of an index that is outside
+@pytest.mark.parametrize("loss", ["hinge", "log_loss", "perceptron"])
+@pytest.mark.parametrize("kernel", ["rbf", "linear"])
+def test_rows_without_weight_before_any_label_has_any(kernel, loss):
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 3
+    model = ks.KernelClassifier(kernel=kernel, loss=loss, budget=8 if kernel == "rbf" else "auto")
+    model.partial_fit(X, y, sample_weight=np.zeros(20))
+    assert model.partial_fit(X, y).predict(X).shape == (20,)
+
+
+@pytest.mark.usefixtures("without_compiler")
+def test_weights_learn_no_row_before_any_label_has_any_weight():
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 3
+    model = ks.make("smd-linear", "classifier", loss="log_loss")
+    model.partial_fit(X, y, sample_weight=np.zeros(20))
+    assert model.partial_fit(X, y).predict(X).shape == (20,)

@@ -1,5 +1,6 @@
 """What Python hands over arrives in compiled code as it is."""
 
+import ctypes
 import sys
 from typing import NamedTuple
 
@@ -129,3 +130,11 @@ def test_a_table_refuses_other_types():
 def test_what_is_no_number_and_no_array_is_an_error(value):
     with pytest.raises(TypeError, match="cannot be an argument"):
         same(value)
+
+
+def test_an_array_without_elements_has_an_address():
+    table = Table([kind_of(np.zeros((0, 3)))])
+    table.fill([np.zeros((0, 3))])
+    words = np.frombuffer((ctypes.c_int64 * 5).from_address(table.address), np.int64)
+    assert words[2] != 0
+    assert words[3:].tolist() == [0, 3]

@@ -20,6 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 _NOTHING: Any = object()  # which no argument is
+_NO_NUMBERS = bytearray(4096)  # where arrays without elements lie
 FAILED: Any = object()  # instead of an answer: the function has raised an error
 ANSWER, KIND_OF_ANSWER, N_RESERVED = 0, 1, 2  # words that machine code writes
 
@@ -193,6 +194,7 @@ def _array_filler(memory: bytearray, place: int, kind: ArrayKind) -> _Filler:
     write = _WRITE_WORDS[1 + rank * (2 if kind.layout == "A" else 1)]
     is_plain = kind.is_writeable and kind.layout == "C"
     locate: Any = c_char.from_buffer
+    nothing = addressof(locate(_NO_NUMBERS))
 
     def fill_array(array: Any) -> None:
         if (
@@ -203,7 +205,7 @@ def _array_filler(memory: bytearray, place: int, kind: ArrayKind) -> _Filler:
         ):
             raise OtherTypesError
         if is_plain:
-            write(memory, place, addressof(locate(array)) if array.size else 0, *array.shape)
+            write(memory, place, addressof(locate(array)) if array.size else nothing, *array.shape)
         elif kind.layout == "A":
             address = array.__array_interface__["data"][0]
             write(memory, place, address, *array.shape, *array.strides)

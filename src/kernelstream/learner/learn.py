@@ -128,7 +128,9 @@ def learn_rows(model, state, tile, trail, work, writer):
             scores[k] = f[k] + state.intercept.b[k]
         for k in range(trail.scores.shape[1]):
             trail.scores[i, k] = scores[k]
-        trail.loss[i], violated = model.loss.value_and_gradient(scores, tile.y[i], margin, xi)
+        trail.loss[i], violated = 0.0, False
+        if n_outputs > 0:  # without any there is no label yet, and no row has any weight
+            trail.loss[i], violated = model.loss.value_and_gradient(scores, tile.y[i], margin, xi)
         trail.margin[i] = margin
         trail.eta[i] = state.step_size.eta[0]
         trail.drift[i] = state.drift.score[0]

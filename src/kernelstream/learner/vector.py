@@ -312,7 +312,8 @@ def learn_rows(model, state, tile, trail, work):
                 slope[k] = decay * (rows.row_product(i, coef[k, last]) + intercept.trace[k])
         for k in range(trail.scores.shape[1]):
             trail.scores[i, k] = scores[k]
-        loss = model.loss.value(scores, tile.y[i], margin)
+        # without outputs there is no label yet, and no row has any weight
+        loss = model.loss.value(scores, tile.y[i], margin) if n_outputs > 0 else 0.0
         trail.loss[i] = loss
         trail.margin[i] = margin
         trail.eta[i] = state.step_size.eta[0]
