@@ -187,13 +187,22 @@ def test_a_file_says_which_members_and_mixing_it_has(monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"mixing": {"part": "RidgeStacking", "params": {}}}, "which is not for classification"),
+        (
+            {"mixing": {"part": "RidgeStacking", "version": RidgeStacking.version, "params": {}}},
+            "which is not for classification",
+        ),
         ({"mixing": 3}, "the mixing 3"),
         ({"members": []}, "does not describe a model"),
         ({"factor": "2"}, "factor='2'"),
         ({"name": 3}, "the name 3"),
-        ({"model": {"estimator": "AutoClassifier", "params": {}}}, "describe a model: 'members'"),
-        ({"model": {"estimator": "KernelRegressor", "params": {}}}, "cannot be a member"),
+        (
+            {"model": {"estimator": "AutoClassifier", "version": 1, "params": {}}},
+            "describe a model: 'members'",
+        ),
+        (
+            {"model": {"estimator": "KernelRegressor", "version": 1, "params": {}}},
+            "cannot be a member",
+        ),
     ],
 )
 def test_files_with_strange_members_are_refused(change, message):

@@ -284,7 +284,7 @@ def test_chunks_of_read_csv():
     for chunk in chunks[1:]:  # a second warning would be an error
         model.partial_fit(chunk, np.zeros(2))
     assert model.machine_.n_features == 16 + 7 + 1
-    assert model._known().columns.columns[0].categories == ("A1", "x", "17", "18", "17.5")
+    assert model.known().columns.columns[0].categories == ("A1", "x", "17", "18", "17.5")
     # digits first: a column of numbers, and letters are refused, with the remedy
     model = ks.make("linear-pa", "regressor").partial_fit(chunks[1].drop(columns="when"), [0, 0])
     before = model.to_bytes()
