@@ -6,6 +6,7 @@ import numpy as np
 
 from kernelstream.estimators.intake import Intake
 from kernelstream.estimators.learned import Encoded, Learned
+from kernelstream.estimators.made_with import refuse_changed
 
 __all__ = ["learn_labels", "scores_of_waiting"]
 
@@ -17,6 +18,7 @@ def scores_of_waiting(model: Any, X: Any, ids: Any) -> tuple[np.ndarray, Learned
     that were scored.
     """
     learned = model.known()
+    refuse_changed(model)
     rows = Intake(model, learned).take(X)
     with learned.machine.gate:
         scores = learned.machine.scores(rows.X, model.readout())
