@@ -143,11 +143,16 @@ def test_a_series_is_read_by_its_names():
 
 
 @pytest.mark.usefixtures("without_compiler")
-@pytest.mark.parametrize("value", [3, 2.5, True, pd.Timestamp("2024-05-01")])
-def test_a_column_that_is_missing_at_first_is_no_silent_category(value):
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(3, "number"), (2.5, "number"), (True, "number"), (pd.Timestamp("2024-05-01"), "date")],
+)
+def test_a_column_that_is_missing_at_first_has_the_kind_of_its_first_entry(value, kind):
     model = ks.Committee(["smd-linear"], "regressor").learn_one({"a": None, "b": "x"}, 1.0)
-    with pytest.warns(UserWarning, match=r"'a' was missing in the first row.*types"):
-        model.learn_one({"a": value, "b": "y"}, 2.0)
+    model.learn_one({"a": value, "b": "y"}, 2.0)
+    (column,) = (c for c in model.known().columns.columns if c.name == "a")
+    assert column.kind == kind
 
 
 @pytest.mark.usefixtures("without_compiler")

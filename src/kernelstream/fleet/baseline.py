@@ -135,7 +135,7 @@ class Comparison:
         if self._is_over:
             return
         compared = errors[~np.isnan(errors[:, 1])]
-        self._errors += compared.sum(axis=0)
+        self._errors = self._errors + compared.sum(axis=0)
         self._n_rows += len(compared)
         if self._n_rows < self._next:
             return

@@ -99,7 +99,7 @@ class Column(NamedTuple):
                 found[i] = f"{self.name} is infinite: leave this row out"
         if not may_miss:
             for i in np.flatnonzero(np.isnan(numbers)).tolist():
-                found.setdefault(i, f"{self.name} is missing: {FILL_IN}")
+                found.setdefault(i, f"{self.name} is missing (NaN): {FILL_IN}")
         return found
 
     def _write(self, numbers: np.ndarray, out: np.ndarray) -> None:
