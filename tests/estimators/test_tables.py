@@ -122,7 +122,7 @@ def test_bad_rows_are_left_out():
     strict = model(on_bad_row="skip", missing="error").partial_fit(rows, LABELS[[0, 0, 0, 0, 1]])
     assert strict.skipped_ == {
         "the column 'b' is not one of a": 1,
-        "a is missing: leave this row out, or fill it in by missing='mean'": 1,
+        "a is missing (NaN): leave this row out, or fill it in by missing='mean'": 1,
         "a is 'c', which is not a number: leave this row out, or learn the column as categories "
         "(docs/tables.md)": 1,
     }

@@ -192,7 +192,7 @@ class Intake:
         """Refuse encoded rows in which something is missing, unless `missing` fills it in."""
         found = columns.missing(X) if self.model.missing == "error" else None
         if found is not None:
-            raise BadRow(found[0], f"{found[1]} is missing: {FILL_IN}")
+            raise BadRow(found[0], f"{found[1]} is missing (NaN): {FILL_IN}")
 
     def _rows(
         self, X: Any, y: Any = "no_validation", is_encoded: bool = False, **options: Any
