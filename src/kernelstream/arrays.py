@@ -12,7 +12,7 @@ __all__ = ["is_elsewhere", "namespace_of", "on_host"]
 
 
 def namespace_of(array: Any) -> Any:
-    """The module whose functions take this array; NumPy's for its own and for plain numbers."""
+    """Return the module with the functions for this array; NumPy for numbers."""
     if not is_elsewhere(array):
         return np
     import array_api_compat
@@ -21,14 +21,14 @@ def namespace_of(array: Any) -> Any:
 
 
 def is_elsewhere(array: Any) -> bool:
-    """Whether this is an array of another library than NumPy, which may be on a device."""
+    """Return whether this is an array of another library than NumPy, which may be on a device."""
     if isinstance(array, np.ndarray | np.generic | int | float):
         return False
     return hasattr(array, "__dlpack_device__")
 
 
 def on_host(array: Any) -> Any:
-    """An array of another library as one of NumPy; whatever else it is, as it is."""
+    """Return an array of another library as one of NumPy; whatever else it is, as it is."""
     if not is_elsewhere(array):
         return array
     import array_api_compat

@@ -18,7 +18,7 @@ __all__ = ["average"]
 
 
 def average(models: Sequence[Any], weights: Any = None, budget: Any = None) -> Any:
-    """One model of several of the same kind that learned parts of one stream, side by side.
+    """Return one model of several of the same kind that learned parts of one stream, side by side.
 
     Of first-order models it is the mean of their functions, a sum in the kernel's space, projected
     on as many points as the budget allows. Of models with a weight per explicit feature it is the
@@ -174,7 +174,7 @@ def _budget_of_average(model: Any, given: Any) -> Any:
 
 
 def _joint_labels(models: list[Any]) -> tuple[Labels | None, list[np.ndarray]]:
-    """All labels that any of the models knows, and which outputs of all each model has."""
+    """Return all labels that any of the models knows, and which outputs of all each model has."""
     known = [model.labels_known() for model in models]
     if known[0] is None:
         return None, [np.arange(model.machine_.n_outputs) for model in models]

@@ -8,14 +8,14 @@ BLUE, ORANGE, GREY, PURPLE = "#0b6e99", "#e07a1f", "#8a8a8a", "#6a4c93"
 
 
 def tidy(*plots: Any) -> None:
-    """No frame above and on the right; a faint grid."""
+    """Remove the frame above and on the right, and add a faint grid."""
     for axes in plots:
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
 
 
 def in_percent(axis: Any, digits: int = 0) -> None:
-    """Shares as percentages, on an axis with a logarithmic scale too."""
+    """Format shares as percentages, also on a logarithmic axis."""
     from matplotlib.ticker import NullFormatter, PercentFormatter
 
     axis.set_major_formatter(PercentFormatter(1.0, decimals=digits))

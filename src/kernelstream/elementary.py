@@ -31,7 +31,7 @@ _LOWEST_32 = np.float32(-87.0)
 
 
 def exp_of_negative(x: Any) -> Any:
-    """``exp(x)`` for x up to zero: a number, or, in plain Python, an array of any library.
+    """Return ``exp(x)`` for x up to zero: a number, or in plain Python any array.
 
     With ``x = n ln 2 + r`` it is 2^n times thirteen terms of the series of exp(r), |r| < 0.35 (in
     single precision, seven); below -700 (-87) it is that of -700, nearly zero. Compiled code takes
@@ -43,7 +43,7 @@ def exp_of_negative(x: Any) -> Any:
 
 
 def log_of_share(x: float) -> float:
-    """``log(x)`` for x from zero to one; that of 1e-300 below it.
+    """Return ``log(x)`` for x from zero to one; below 1e-300 that of 1e-300.
 
     With ``x = 2^n m`` and m next to one it is n ln 2 and eleven terms of the series of
     ``log m = log((1 + z) / (1 - z))``, where |z| < 0.18.
@@ -52,17 +52,17 @@ def log_of_share(x: float) -> float:
 
 
 def not_negative(x: Any) -> Any:
-    """x where it is positive, otherwise zero: a number, or, in plain Python, any array."""
+    """Return x where it is positive, otherwise zero: a number, or in plain Python any array."""
     return 0.5 * (x + abs(x))
 
 
 def power_of_two(n: int) -> float:
-    """``2 ** n`` for whole n from -1022 to 1023."""
+    """Return ``2 ** n`` for whole n from -1022 to 1023."""
     return math.ldexp(1.0, n)
 
 
 def square_root(x: Any) -> Any:
-    """``sqrt(x)``: a number, or, in plain Python, an array of any library."""
+    """Return ``sqrt(x)``: a number, or in plain Python any array."""
     return namespace_of(x).sqrt(x)
 
 

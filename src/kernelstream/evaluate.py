@@ -63,12 +63,12 @@ class PrequentialResult:
 
     @property
     def error_rate(self) -> float:
-        """Mean error over all rows: share of errors, mean squared error, or share of alarms."""
+        """Return the mean error: share of errors, mean squared error, or share of alarms."""
         return float(self.errors.mean())
 
     @property
     def average_error(self) -> np.ndarray:
-        """The running mean of the errors, as the papers plot it."""
+        """Return the running mean of the errors, as the papers plot it."""
         return np.cumsum(self.errors) / np.arange(1, len(self.errors) + 1)
 
     def __repr__(self) -> str:
@@ -163,7 +163,7 @@ def _rows(X: Any, rows: slice) -> Any:
 
 
 def _n_declared(labels: Labels | None) -> int:
-    """How many labels were known before the first row, of which there is one in any case."""
+    """Return how many labels were known before the first row, of which there is one in any case."""
     return 1 if labels is None else max(len(labels) - labels.n_late, 1)
 
 

@@ -43,7 +43,7 @@ _DICTIONARY = 512
 
 
 def _dictionary(update: Dual, **more: Any) -> Callable[[str], dict[str, Any]]:
-    """The parts of a learner on a dictionary, with the intercept in the kernel."""
+    """Return the parts of a learner on a dictionary, with the intercept in the kernel."""
     return lambda task: {
         "fit_intercept": True, "update": update, "step_size": Constant(1.0),
         "budget": Independent(0.01, _DICTIONARY), **more,
@@ -51,7 +51,7 @@ def _dictionary(update: Dual, **more: Any) -> Callable[[str], dict[str, Any]]:
 
 
 def _perceptron(**more: Any) -> Callable[[str], dict[str, Any]]:
-    """The parts of a perceptron: steps of size one on mistakes; every point is kept."""
+    """Return the parts of a perceptron: steps of size one on mistakes; every point is kept."""
     return lambda task: {
         "loss": "perceptron", "step_size": Constant(1.0), "regularization": 0.0,
         "budget": Unbounded(), **more,
@@ -59,12 +59,12 @@ def _perceptron(**more: Any) -> Callable[[str], dict[str, Any]]:
 
 
 def _linear(**more: Any) -> dict[str, Any]:
-    """The parts of a linear model: a weight per feature, and an intercept."""
+    """Return the parts of a linear model: a weight per feature, and an intercept."""
     return {"kernel": "linear", "fit_intercept": True, **more}
 
 
 def _per_weight(step_size: Callable[[str], Any]) -> Callable[[str], dict[str, Any]]:
-    """The parts of a linear model with a step size per weight, for a smooth loss."""
+    """Return the parts of a linear model with a step size per weight, for a smooth loss."""
 
     def parts(task: str) -> dict[str, Any]:
         part = step_size(task)
@@ -76,7 +76,7 @@ def _per_weight(step_size: Callable[[str], Any]) -> Callable[[str], dict[str, An
 
 
 def _fading(size: int) -> SmallestOut:
-    """SILK's budget for shrinking step sizes: old coefficients fade, so that new points can win."""
+    """Return SILK's budget for shrinking step sizes, in which old coefficients fade."""
     return SmallestOut(size, half_life=4 * size)
 
 
@@ -251,7 +251,7 @@ _TASK_OF = {"classification": "classifier", "regression": "regressor", "novelty"
 
 
 def task_of(model: Any) -> str:
-    """The task of an estimator, as presets name it.
+    """Return the task of an estimator, as presets name it.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def task_of(model: Any) -> str:
 
 
 def tasks(preset: str) -> tuple[str, ...]:
-    """The tasks of a preset, among "classifier", "regressor" and "novelty".
+    """Return the tasks of a preset, among "classifier", "regressor" and "novelty".
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def tasks(preset: str) -> tuple[str, ...]:
 
 
 def description(preset: str) -> str:
-    """A description of a preset in one line.
+    """Return a description of a preset in one line.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def description(preset: str) -> str:
 
 
 def names() -> list[str]:
-    """The names of the presets.
+    """Return the names of the presets.
 
     Examples
     --------

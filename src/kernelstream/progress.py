@@ -9,7 +9,7 @@ __all__ = ["progress_bar"]
 
 @contextmanager
 def progress_bar(total: int, label: str, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A function that is told how many rows are done. Uses rich, where the extra is installed."""
+    """Return a function to be called with the number of rows done. It uses rich where installed."""
     if not (shown and sys.stderr is not None and sys.stderr.isatty()):
         yield lambda done: None
         return

@@ -120,7 +120,7 @@ class BackgroundSubtractor:
         return mask
 
     def background(self) -> np.ndarray:
-        """The background: for every pixel the stored colour with the largest coefficient.
+        """Return the background: for every pixel the stored colour with the largest coefficient.
 
         Returns
         -------
@@ -142,7 +142,7 @@ class BackgroundSubtractor:
         self.n_frames_ = 0
 
     def _pixels(self, frame: Any) -> np.ndarray:
-        """One row per pixel, with values from 0 to 1."""
+        """Return one row per pixel, with values from 0 to 1."""
         frame = np.asarray(frame)
         if frame.ndim not in (2, 3) or frame.size == 0:
             raise ValueError(

@@ -49,7 +49,7 @@ discover(__name__, __path__)
 
 
 def as_budget(budget: Any) -> Any:
-    """A budget part from what a user may give: a size (the oldest point goes), a part, or None.
+    """Make a budget part from a size (the oldest point is dropped), a part, or None.
 
     Parameters
     ----------

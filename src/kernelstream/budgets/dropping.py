@@ -20,7 +20,7 @@ class Ring(NamedTuple):
 
 
 def ring() -> Ring:
-    """The declaration of a ring's state."""
+    """Return the declaration of a ring's state."""
     return Ring(oldest=Field((), 0, int, below="points"))
 
 
@@ -56,7 +56,7 @@ class Dropping(Budget):
         return bool(self.exact)
 
     def longest_life(self) -> int:
-        """How many points come, at most, before a point goes."""
+        """Return how many points come, at most, before a point goes."""
         return int(self.size)
 
     def state(self) -> Any:

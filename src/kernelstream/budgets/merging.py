@@ -38,7 +38,7 @@ _ROWS_PER_PLACE = 24  # rows with one output that found no place, for each place
 
 @compiled
 def best_share(kappa, goes2, stays2, product):
-    """Where one point best replaces two: 0 at the one that stays, 1 at the one that goes.
+    """Return where one point best replaces two: 0 at the one that stays, 1 at the one that goes.
 
     `kappa` is their kernel value; `goes2`, `stays2` and `product` are the squared norms and the
     inner product of their coefficients. For an RBF kernel the squared norm of the best coefficients
@@ -68,7 +68,7 @@ def best_share(kappa, goes2, stays2, product):
 
 @helper(inlines=True)
 def first_share(goes2, stays2, product):
-    """The best share of two points that are close, as far as `best_share` looks for it.
+    """Return the best share of two points that are close, as far as `best_share` looks for it.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def first_share(goes2, stays2, product):
 
 @helper(inlines=True)
 def cost_of_merging(kappa, goes2, stays2, product):
-    """What it costs to replace two points by one, at nearly the best place.
+    """Return the cost of replacing two points by one, at nearly the best place.
 
     The squared distance in the kernel's space, and the price of larger coefficients.
 
@@ -177,7 +177,7 @@ class MergeRule(NamedTuple):
         return Merging(MERGES if slot >= 0 else IS_MERGED, slot, partner, share, gram, memory)
 
     def places(self, budget_state, n_outputs):
-        """How many points there may be now: functions that divide many classes need more."""
+        """Return how many points there may be now: functions that divide many classes need more."""
         grown = budget_state.contests[0] * n_outputs // _ROWS_PER_PLACE
         return min(self.most, max(self.size, grown))
 
@@ -188,7 +188,7 @@ class MergeRule(NamedTuple):
         return fade((now - budget_state.since[j]) / self.half_life + idle)
 
     def cheapest_partner(self, budget_state, expansion, tile, i, point, slot, halves):
-        """The point with which the one in `slot`, or row i where that is -1, merges at least cost.
+        """Return the cheapest partner for merging the point in `slot`, or row i where that is -1.
 
         n stands for row i itself, and -1 for none. `products` are left as the inner products of
         their coefficients with those of the point that goes.

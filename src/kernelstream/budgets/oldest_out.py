@@ -61,7 +61,7 @@ class ExpiringRule(NamedTuple):
         return slot
 
     def norm_of_point(self, budget_state, expansion, slot):
-        """The norm of a point's part of f."""
+        """Return the norm of a point's part of f."""
         return expansion.scale[0] * math.sqrt(expansion.size2[slot] * budget_state.diagonal[slot])
 
     def expired(self, budget_state, expansion):
@@ -156,7 +156,7 @@ class OldestOut(Dropping):
             number("max_error", self.max_error, at_least=0)
 
     def default_regularization(self, task: str) -> float | None:
-        """The c with ``exp(-c life) = c``, for numbers; labels have losses with bounded gradients.
+        """Return c with ``exp(-c life) = c`` for numbers, None for labels.
 
         A step eta <= 1 does not raise ||f||, but a point that goes may raise it by its coefficient,
         which was at most eta ||f|| and has faded to (1 - eta c)^life of that. At eta = 1 the decay

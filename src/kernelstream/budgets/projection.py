@@ -61,7 +61,7 @@ class ProjectingBudget(Budget):
 
 @helper
 def remainder(k, i, n, u, k_xx, ridge):
-    """Squared distance of row i from the combination u of the points (3.10).
+    """Return squared distance of row i from the combination u of the points (3.10).
 
     Parameters
     ----------
@@ -196,18 +196,18 @@ class LeastLossRule(NamedTuple):
     worth: float  # how many times as much as the cheapest point a new one must be worth
 
     def dependence(self):
-        """The share of k(x, x), and the least squared distance, that `most_dependent` asks for."""
+        """Return the share of k(x, x), and the least squared distance, for `most_dependent`."""
         if self.relative:
             return self.tolerance, _SMALLEST_DISTANCE2
         return _ROUNDING, self.tolerance
 
     def most_dependent(self, k_xx):
-        """The squared distance from the span of the points at which a point joins them."""
+        """Return the squared distance from the span of the points at which a point joins them."""
         share, least = self.dependence()
         return max(share * k_xx, least)
 
     def is_close(self, grown, k_jj):
-        """Whether the new point makes an old one depend on the others.
+        """Return whether the new point makes an old one depend on the others.
 
         `grown` is one over its squared distance from their span. The smallest eigenvalue of K is at
         least the smallest of these distances over the number of points, which bounds the inverse

@@ -103,7 +103,7 @@ class AutoClassifier(CommitteeClassifier):
     prompt_targets: bool = False
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
-        """The members for rows of a kind."""
+        """Return the members for rows of a kind."""
         sized = _Sizes(self.budget, 512)
         if self.members is not None:
             return [*super().chosen(n_features, is_sparse), *_last_target(self)]
@@ -154,7 +154,7 @@ class _Sizes:
 
 
 def _last_target(committee: Any) -> list[Member]:
-    """The member that repeats the last target, if that is known in time."""
+    """Return the member that repeats the last target, if that is known in time."""
     if not committee.prompt_targets:
         return []
     task = "classifier" if committee.task == "classification" else "regressor"
@@ -234,7 +234,7 @@ class AutoRegressor(CommitteeRegressor):
     prompt_targets: bool = False
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
-        """The members for rows of a kind."""
+        """Return the members for rows of a kind."""
         sized = _Sizes(self.budget, 224)
         if self.members is not None:
             return [*super().chosen(n_features, is_sparse), *_last_target(self)]
@@ -268,7 +268,7 @@ class AutoRegressor(CommitteeRegressor):
 
 
 def _second_order(n_features: int, kernel: Any, size: int, forgetting: float) -> Any:
-    """A machine whose f is a constant, a linear function and one of a given kernel."""
+    """Return a machine whose f is a constant, a linear function and one of a given kernel."""
     return make(
         "sog-svr", "regressor", regularization=0.1, fit_intercept=False,
         kernel=Sum(Bias(), Scaled(Linear(), 1.0 / n_features), kernel),

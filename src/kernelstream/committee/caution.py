@@ -46,7 +46,7 @@ def new_caution() -> Caution:
 
 @helper
 def share_believed(state):
-    """The share s of what members add to the mean."""
+    """Return the share s of what members add to the mean."""
     error = min(state.error[0], state.error[1])
     if not error > 0.0:
         return 1.0
@@ -57,7 +57,7 @@ def share_believed(state):
 
 @helper
 def _limited(state, away):
-    """A distance from the mean as it counts."""
+    """Return a distance from the mean as it counts."""
     if state.count[0] < _TRUSTED_ROWS or state.error[1] <= 0.0:
         return away
     most = _FARTHEST * math.sqrt(state.error[1])

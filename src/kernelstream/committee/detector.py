@@ -134,7 +134,7 @@ class AutoDetector(Detecting):
         return next((other.no_file() for other in self._members()[1]), None)
 
     def _n_points(self) -> int | None:
-        """How many rows the reservoir may have; None: as is usual."""
+        """Return how many rows the reservoir may have; None: as is usual."""
         return None if self.budget is None else integer_at_least("budget", self.budget, 32)
 
     def passes(self, n_rows: int) -> Iterator[slice]:
@@ -148,7 +148,7 @@ class AutoDetector(Detecting):
         self, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
         kernel: Any, max_bytes: int | None,
     ) -> NoveltyMachine:  # fmt: skip
-        """The machine of a file."""
+        """Return the machine of a file."""
         n_features = integer_at_least("n_features", header["n_features"], 1)
         plan = self._plan(n_features, bool(header["sparse"]))
         check_versions(header["state_versions"], plan.versions())

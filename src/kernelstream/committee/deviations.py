@@ -51,7 +51,7 @@ def new_deviations() -> Deviations:
 
 @helper
 def _relative(state, spread):
-    """The logarithm f of a row's spread, relative to the usual one."""
+    """Return the logarithm f of a row's spread, relative to the usual one."""
     usual = state.spread[0]
     if not usual > 0.0:
         return 0.0

@@ -47,11 +47,11 @@ class CommitteeEstimator(StreamEstimator):
     }
 
     def chosen(self, n_features: int, is_sparse: bool) -> list[Member]:
-        """The members for rows of a kind, as estimators that have learned nothing."""
+        """Return the members for rows of a kind, as estimators that have learned nothing."""
         return chosen_members(self.members, self.task)
 
     def _placed(self, members: list[Member], is_sparse: bool) -> list[Member]:
-        """The same members, those on the device that gain from it."""
+        """Return the same members, those on the device that gain from it."""
         if not is_sparse:
             place(members, as_device(self.device))
         return members
@@ -64,7 +64,7 @@ class CommitteeEstimator(StreamEstimator):
         return next(filter(None, reasons), None)
 
     def chosen_mixing(self) -> Mixing:
-        """The mixing part."""
+        """Return the mixing part."""
         if self.mixing is None:
             return type(self).default_mixing
         if not isinstance(self.mixing, Mixing) or self.mixing.task != self.task:
@@ -76,7 +76,7 @@ class CommitteeEstimator(StreamEstimator):
         return self.mixing
 
     def n_threads(self) -> int:
-        """How many members learn at the same time."""
+        """Return how many members learn at the same time."""
         if self.n_jobs == -1:
             return n_cores()
         return 1 if self.n_jobs is None else integer_at_least("n_jobs", self.n_jobs, 1)
@@ -121,7 +121,7 @@ class CommitteeEstimator(StreamEstimator):
         self, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
         kernel: Any, max_bytes: int | None,
     ) -> CommitteeMachine:  # fmt: skip
-        """The machine of a file."""
+        """Return the machine of a file."""
         chosen = self._placed(
             [self._from_file(own, arrays, kernel) for own in header["members"]],
             bool(header["sparse"]),
@@ -148,7 +148,7 @@ class CommitteeEstimator(StreamEstimator):
         return committee
 
     def _from_file(self, own: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any) -> Member:
-        """A member as a file describes it."""
+        """Return a member as a file describes it."""
         name, factor = own["name"], number("factor", own["factor"])
         if not isinstance(name, str):
             raise FileError(f"the file has a member with the name {name!r}.")

@@ -37,14 +37,14 @@ class Library(ABC):
     @staticmethod
     @abstractmethod
     def suits(estimator: Any, task: str) -> bool:
-        """Whether an estimator can be called like this, for a task."""
+        """Return whether an estimator can be called like this, for a task."""
 
     @abstractmethod
     def new(self) -> Any:
-        """An estimator that has learned nothing."""
+        """Return an estimator that has learned nothing."""
 
     def taught(self) -> Any:
-        """The estimator that learns, of several that rows pass."""
+        """Return the estimator that learns, of several that rows pass."""
         return self.given
 
     def name(self) -> str:
@@ -58,7 +58,7 @@ class Library(ABC):
     @cached_property
     @abstractmethod
     def takes_weights(self) -> bool:
-        """Whether rows may have weights."""
+        """Return whether rows may have weights."""
 
     @abstractmethod
     def score(self, estimator: Any, X: Any, n_classes: int) -> np.ndarray:
@@ -155,7 +155,7 @@ class OfRiver(Library):
 
     @cached_property
     def takes_weights(self) -> bool:
-        """A pipeline drops what its last step does not ask for."""
+        """Return a pipeline drops what its last step does not ask for."""
         parameters = inspect.signature(self.taught().learn_one).parameters.values()
         return any(p.name == "w" or p.kind is p.VAR_KEYWORD for p in parameters)
 
@@ -188,7 +188,7 @@ class OfRiver(Library):
 
 
 def library_of(estimator: Any, task: str) -> type[Library] | None:
-    """How an estimator is called for a task, if there is a way."""
+    """Return how an estimator is called for a task, if there is a way."""
     if isinstance(estimator, type | StreamEstimator):  # a class, or one of this library
         return None
     libraries: Sequence[type[Library]] = (OfScikitLearn, OfRiver)
@@ -200,7 +200,7 @@ def _logarithms(probabilities: np.ndarray) -> np.ndarray:
 
 
 def _votes(labels: Any, n_classes: int) -> np.ndarray:
-    """One for the label that was predicted, and zero for the others."""
+    """Return one for the label that was predicted, and zero for the others."""
     return (np.asarray(labels)[:, None] == np.arange(n_classes)).astype(float)
 
 

@@ -75,42 +75,42 @@ class CommitteeMachine(Learner):
 
     @property
     def n_seen(self) -> int:
-        """How many rows were learned."""
+        """Return how many rows were learned."""
         return self.members[0].n_seen
 
     @property
     def n_features(self) -> int:
-        """How long a row is."""
+        """Return how long a row is."""
         return self.members[0].n_features
 
     @property
     def n_outputs(self) -> int:
-        """How many scores a row gets."""
+        """Return how many scores a row gets."""
         return self.members[0].n_outputs
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision of rows."""
+        """Return the precision of rows."""
         return self.members[0].dtype
 
     @property
     def is_sparse(self) -> bool:
-        """Whether rows are sparse."""
+        """Return whether rows are sparse."""
         return self.members[0].is_sparse
 
     @property
     def learns_from_streams(self) -> bool:
-        """Whether it learns from a stream."""
+        """Return whether it learns from a stream."""
         return all(member.learns_from_streams for member in self.members)
 
     @property
     def margin(self) -> float:
-        """The score below which a row is an alarm."""
+        """Return the score below which a row is an alarm."""
         return self.mixing.threshold(self.mixing_state)
 
     @property
     def weights(self) -> np.ndarray:
-        """How much each member counts."""
+        """Return how much each member counts."""
         return self.mixing.weights(self.mixing_state)
 
     # --- learning --------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class CommitteeMachine(Learner):
         return result
 
     def _stacked(self, said: list[np.ndarray]) -> np.ndarray:
-        """The scores of all members, of shape (members, rows, outputs)."""
+        """Return the scores of all members, of shape (members, rows, outputs)."""
         scores = np.stack(said)
         scores *= self.factors[:, None, None]
         return scores
@@ -171,7 +171,7 @@ class CommitteeMachine(Learner):
         return self.mixing.learn(self.mixing_state, said, np.array([y]), _ONCE)[0][0]
 
     def room_for_scores(self) -> np.ndarray:
-        """Memory for what members say of a row, as the mixing takes it."""
+        """Return memory for what members say of a row, as the mixing takes it."""
         return np.empty((len(self.members), 1, self.n_outputs))
 
     def _learn_together(self, X: Any, y: float) -> None:
@@ -247,24 +247,24 @@ class CommitteeMachine(Learner):
     # --- scoring ---------------------------------------------------------------------------------
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
-        """The mixed scores of every row, of shape (rows, outputs)."""
+        """Return the mixed scores of every row, of shape (rows, outputs)."""
         said = self._stacked(self._each(lambda member: member.scores(X)))
         return self.mixing.mix(self.mixing_state, said)
 
     def scores_and_deviations(self, X: Any, readout: str = "last") -> tuple[np.ndarray, np.ndarray]:
-        """The mixed scores of every row, and the standard deviation of y around each."""
+        """Return the mixed scores of every row, and the standard deviation of y around each."""
         said = self._stacked(self._each(lambda member: member.scores(X)))
         state = self.mixing_state
         return self.mixing.mix(state, said), self.mixing.deviations(state, said)
 
     def no_deviations(self) -> str | None:
-        """Why there are no `scores_and_deviations`, if so."""
+        """Return why there are no `scores_and_deviations`, or None."""
         if self.mixing.gives_deviations:
             return None
         return f"mixing={self.mixing!r} does not know how certain a prediction is."
 
     def score_row(self, X: Any) -> np.ndarray:
-        """The mixed scores of a block of one row, of shape (outputs,)."""
+        """Return the mixed scores of a block of one row, of shape (outputs,)."""
         said = self.room_for_scores()
         for i, member in enumerate(self.members):
             said[i, 0] = self.factors[i] * member.score_row(X)
@@ -278,7 +278,7 @@ class CommitteeMachine(Learner):
         return self.members
 
     def begin(self) -> None:
-        """Be ready to undo whatever is learned from now on."""
+        """Prepare to undo everything that is learned from now on."""
         self._rows_left = 0
         if self._single is not None:  # then members were ready to undo these rows, too
             self._single = self._saved = None
@@ -325,7 +325,7 @@ class CommitteeMachine(Learner):
                 ) from error
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """All that it knows, as arrays by name."""
+        """Return all that it knows, as arrays by name."""
         arrays = {f"mixing.{name}": array for name, array in state_arrays(self.mixing_state)}
         for i, member in enumerate(self.members):
             arrays.update({f"{i}.{name}": a for name, a in member.to_arrays().items()})

@@ -34,7 +34,7 @@ class Member(NamedTuple):
 
 
 def chosen_members(members: Any, task: str) -> list[Member]:
-    """The members that a user gives, as estimators that have learned nothing."""
+    """Return the members that a user gives, as estimators that have learned nothing."""
     if not isinstance(members, dict | list | tuple) or not members:
         raise ValueError(
             f"members={members!r} are none: give a list of presets or estimators, or a dict of "
@@ -49,7 +49,7 @@ def chosen_members(members: Any, task: str) -> list[Member]:
 
 
 def as_member(model: Any, task: str) -> Any:
-    """The estimator of a preset, or a copy of one that was given; an error says why not."""
+    """Return the estimator of a preset, or a copy of one that was given; an error says why not."""
     if isinstance(model, str):
         made = make(model, _TASKS[task])
     elif isinstance(model, StreamEstimator) and model.task == task:

@@ -12,7 +12,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 @helper
 def integer(seed, counter):
-    """A number below 2^53 for each counter: splitmix64 (Steele, Lea and Flood 2014)."""
+    """Return a number below 2^53 for each counter: splitmix64 (Steele, Lea and Flood 2014)."""
     bits = np.uint64(seed) + np.uint64(counter) * _GOLDEN
     bits = (bits ^ (bits >> np.uint64(30))) * _FIRST
     bits = (bits ^ (bits >> np.uint64(27))) * _SECOND
@@ -22,5 +22,5 @@ def integer(seed, counter):
 
 @helper
 def uniform(seed, row):
-    """A number in [0, 1) for each row."""
+    """Return a number in [0, 1) for each row."""
     return integer(seed, row) * 2.0**-53

@@ -63,7 +63,7 @@ class Together:
         self._run = in_one_call(calls + of_mixing)
 
     def serves(self, machine: "CommitteeMachine", paths: Sequence[RowPath]) -> bool:
-        """Whether these are still the calls of the paths, and the mixing's arrays."""
+        """Return whether these are still the calls of the paths, and the mixing's arrays."""
         pairs = zip(self._calls, paths, strict=True)
         is_same = all(calls is path.calls() for calls, path in pairs)
         return is_same and self._mixing_state is machine.mixing_state

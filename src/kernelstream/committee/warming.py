@@ -55,7 +55,7 @@ class Piece(NamedTuple):
 
 
 def pieces_of(whole: Piece) -> list[Piece]:
-    """The members of a committee, or the whole where it is one piece of code.
+    """Return the members of a committee, or the whole where it is one piece of code.
 
     Of members that differ in numbers alone, which share their code, there is one. Those that take
     longest come first.
@@ -71,7 +71,7 @@ def pieces_of(whole: Piece) -> list[Piece]:
 
 
 def _without_numbers(thing: Any) -> Any:
-    """Which parts an estimator or a part is made of, whatever their numbers are."""
+    """Return which parts an estimator or a part is made of, whatever their numbers are."""
     if hasattr(thing, "get_params"):
         parameters = sorted(thing.get_params(deep=False).items())
         return type(thing), *((name, _without_numbers(value)) for name, value in parameters)
@@ -203,7 +203,7 @@ def _mark_of(whole: Piece) -> Path | None:
 
 
 def may_start_processes() -> bool:
-    """Whether ``sys.executable`` is a Python, which it is not within another program."""
+    """Return whether ``sys.executable`` is a Python, which it is not within another program."""
     return not hasattr(sys, "frozen") and Path(sys.executable or "").name.startswith("python")
 
 

@@ -63,7 +63,7 @@ class Wrapped(BaseEstimator):
     target_scaling: Any = None
 
     def for_task(self, task: str) -> "Wrapped":
-        """The same as a member for a task; a `TypeError` says why there is none."""
+        """Return the same as a member for a task; a `TypeError` says why there is none."""
         library = self._library(task)
         for parameter in ("scaling", "target_scaling"):
             if as_scaling(getattr(self, parameter), parameter).renews:

@@ -113,7 +113,7 @@ class WrappedMachine(Learner):
 
     @property
     def estimator(self) -> Any:
-        """The estimator that learns."""
+        """Return the estimator that learns."""
         return self._learned.estimator
 
     @property
@@ -123,32 +123,32 @@ class WrappedMachine(Learner):
 
     @property
     def n_seen(self) -> int:
-        """How many rows were learned."""
+        """Return how many rows were learned."""
         return self._learned.n_seen
 
     @property
     def n_learned(self) -> int:
-        """How many of them the estimator knows, since it began."""
+        """Return how many of them the estimator knows, since it began."""
         return self._learned.n_learned
 
     @property
     def n_features(self) -> int:
-        """How long a row is."""
+        """Return how long a row is."""
         return self.kind.n_features
 
     @property
     def n_outputs(self) -> int:
-        """How many scores a row gets."""
+        """Return how many scores a row gets."""
         return self._learned.n_outputs
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision of rows."""
+        """Return the precision of rows."""
         return self.kind.dtype
 
     @property
     def is_sparse(self) -> bool:
-        """Whether rows are sparse."""
+        """Return whether rows are sparse."""
         return self.kind.is_sparse
 
     # --- learning --------------------------------------------------------------------------------
@@ -245,12 +245,12 @@ class WrappedMachine(Learner):
     # --- scoring ---------------------------------------------------------------------------------
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
-        """The scores of every row, of shape (rows, outputs)."""
+        """Return the scores of every row, of shape (rows, outputs)."""
         refuse_too_far(X)
         return unscaled_scores(self, self._scored(scaled(self, X)))
 
     def score_row(self, X: Any) -> np.ndarray:
-        """The scores of a block of one row, of shape (outputs,)."""
+        """Return the scores of a block of one row, of shape (outputs,)."""
         return self.scores(X)[0]
 
     def _scored(self, X: Any, counts: bool = False) -> np.ndarray:
@@ -303,7 +303,7 @@ class WrappedMachine(Learner):
         return said
 
     def _comparable(self, said: np.ndarray, counts: bool) -> np.ndarray:
-        """Scores that the mixing can begin with.
+        """Return scores that the mixing can begin with.
 
         Decisions may be of any size: the first ones of SGD are near 1e5. Those that have been far
         beyond logarithms of probabilities lately are scaled down.
@@ -358,7 +358,7 @@ class WrappedMachine(Learner):
 
 
 def _quiet() -> Any:
-    """No warnings of NumPy, at every row perhaps: what is not finite is dealt with here."""
+    """Return no warnings of NumPy, at every row perhaps: what is not finite is dealt with here."""
     return np.errstate(all="ignore")
 
 

@@ -56,7 +56,7 @@ class Call:
 
     @property
     def function(self) -> Any:
-        """The compiled function."""
+        """Return the compiled function."""
         return self._function()
 
     def replace(self, position: int, argument: Any) -> None:

@@ -70,7 +70,7 @@ def helper(
     function: Callable[..., Any] | None = None, *, inlines: bool = False, allocates: bool = False,
     apart: bool = False, any_order: bool = False,
 ) -> Any:  # fmt: skip
-    """Decorator: a plain function that compiled code may call too, compiled as its caller is.
+    """Let compiled code call a plain function, compiled with the options of its caller.
 
     `inlines` puts it, and all that it calls, into the caller. One that makes arrays, or is handed
     new ones by what it calls, must say so by `allocates`. What stays `apart` is never put into a

@@ -151,7 +151,7 @@ class Lowering(Lower):
         return model.get(self.builder, self.loadvar(array.name), name)
 
     def _element(self, array: Any, index: Any, signature: Any) -> Any:
-        """Where an element of an array is; None, if the index is of another kind."""
+        """Return where an element of an array is; None, if the index is of another kind."""
         context, builder = self.context, self.builder
         kind, index_kind = signature.args[:2]
         is_tuple = isinstance(index_kind, types.BaseTuple)

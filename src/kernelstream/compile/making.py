@@ -110,7 +110,7 @@ def _make_callable(plain: Any, variant: Callable[[Any], Any]) -> None:
 
 
 def _calling(choose: Callable[[Any], Any]) -> Callable[..., Any]:
-    """What the compiler writes for a call, where `choose` says what is called, by its signature."""
+    """Return the code generator of a call; `choose` selects the callee by signature."""
 
     def call(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         callee = choose(signature)
@@ -122,13 +122,13 @@ def _calling(choose: Callable[[Any], Any]) -> Callable[..., Any]:
 
 
 def _as_caller(function: Callable[..., Any], inlines: bool = False) -> Any:
-    """The compiler's type of a function, with the options of the function that calls it."""
+    """Return the compiler's type of a function, with the options of the function that calls it."""
     flags = ConfigStack.top_or_none()
     return _variant(function, frozenset(flags.fastmath.flags), inlines or flags.forceinline)
 
 
 def _variant(function: Callable[..., Any], fastmath: frozenset[str], inlines: bool = False) -> Any:
-    """The compiler's type of a function that compiled code calls, compiled with these options."""
+    """Return the compiler's type of a function, compiled with these options."""
     variant = function, fastmath, inlines
     if variant not in _variants:
         _variants[variant] = numba.njit(**_options(function, fastmath, inlines))(function)
@@ -181,7 +181,7 @@ class _RuleMethods(AttributeTemplate):
 
 
 def _method(record: Any, name: str) -> Any:
-    """The compiler's type of a record's method."""
+    """Return the compiler's type of a record's method."""
     return _as_caller(vars(record.instance_class)[name])
 
 
@@ -348,7 +348,7 @@ def _object_code(text: str, given_name: str, name: str) -> Code:
 
 
 def _called(module: Any) -> Iterator[str]:
-    """The functions of other libraries that a module calls."""
+    """Yield the functions of other libraries that a module calls."""
     for function in module.functions:
         if function.is_declaration and not function.name.startswith("llvm."):
             yield function.name

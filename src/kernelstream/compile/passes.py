@@ -104,7 +104,7 @@ _DIRECT_CODE = {max: "kernelstream.max", min: "kernelstream.min", int: "kernelst
 
 
 def _written_directly(function: Any, arguments: Any) -> Any:
-    """The signature of a call of these with plain numbers of one kind; None: Numba's own way."""
+    """Return the signature of a call with plain numbers of one type; None: leave it to Numba."""
     name, kinds = function.typing_key, tuple(map(types.unliteral, arguments))
     numbers = (types.Integer, types.Float, types.Boolean)[: 3 if name is int else 2]
     if not kinds or not isinstance(kinds[0], numbers) or set(kinds) != {kinds[0]}:
@@ -148,7 +148,7 @@ class _Piece(JITCodeLibrary):
     """
 
     def _optimize_functions(self, module: Any) -> None:
-        """What makes a function shorter; it is optimized with those that call it."""
+        """Return the passes that shorten a function; its callers are optimized with it."""
         if not _HAS_PASSES:
             super()._optimize_functions(module)
             return
@@ -170,7 +170,7 @@ class _Piece(JITCodeLibrary):
         self._finalized = True
 
     def _get_module_for_linking(self) -> Any:
-        """Itself, where Numba makes a copy for those that link it: a piece is nothing else."""
+        """Return itself, where Numba would copy it for linking."""
         self._ensure_finalized()
         if self._shared_module is None:
             self._shared_module = self._final_module

@@ -43,7 +43,7 @@ class Stored(NamedTuple):
     openml: OpenML | None = None
 
     def read(self, name: str, data: Any) -> Arrays:
-        """The arrays, from the first folder that has the file, or downloaded and then cached."""
+        """Return the arrays, from the first folder with the file, or downloaded and cached."""
         folders = _folders(data)
         for folder in folders.values():
             for path in (folder / self.file, self._kept_in(folder)):
@@ -54,7 +54,7 @@ class Stored(NamedTuple):
         return self._fetched(name, self.openml, folders)
 
     def _kept_in(self, folder: Path) -> Path:
-        """The path of the cached data set, which is always an .npz file."""
+        """Return the path of the cached data set, which is always an .npz file."""
         return folder / (self.file.split(".")[0] + ".npz")
 
     def _from_file(self, name: str, path: Path) -> Arrays:
@@ -76,7 +76,7 @@ class Stored(NamedTuple):
         return arrays
 
     def _typed(self, found: Arrays) -> Arrays:
-        """The declared arrays in their declared dtypes, or a ValueError that says what differs."""
+        """Check the declared arrays; return them in their dtypes, or raise with the difference."""
         missing = [array for array in self.arrays if array not in found]
         if missing:
             raise ValueError(f"it has no {missing[0]!r}, only {', '.join(found) or 'nothing'}")
@@ -127,7 +127,7 @@ class Stored(NamedTuple):
 
 
 def _own_folder() -> Path:
-    """The cache folder for downloaded data sets."""
+    """Return the cache folder for downloaded data sets."""
     chosen = os.environ.get("KERNELSTREAM_CACHE")
     home = os.environ.get("XDG_CACHE_HOME")
     return Path(chosen or home or "~/.cache").expanduser() / "kernelstream" / "datasets"
@@ -138,7 +138,7 @@ def _cause(error: Exception) -> str:
 
 
 def _folders(data: Any) -> dict[str, Path]:
-    """The folders to look in, in order, by where they were given."""
+    """Return the folders to look in, in order, by where they were given."""
     named = {"data=": data, "$KERNELSTREAM_DATA": os.environ.get("KERNELSTREAM_DATA")}
     given = {origin: Path(folder).expanduser() for origin, folder in named.items() if folder}
     return {**given, "the library's own": _own_folder()}
@@ -150,7 +150,7 @@ def _read_npz(path: Path) -> Arrays:
 
 
 def _read_csv(path: Path) -> Arrays:
-    """The columns of a table by name, with the names in its first line."""
+    """Return the columns of a table by name, with the names in its first line."""
     opened: Any = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file, strict=True)
@@ -163,14 +163,14 @@ _READERS: dict[str, Callable[[Path], Arrays]] = {
 
 
 def _as_type(name: str, array: np.ndarray, dtype: str) -> np.ndarray:
-    """The array in its declared dtype. Text from a table may be converted to numbers."""
+    """Return the array in its declared dtype. Text from a table may be converted to numbers."""
     if array.dtype.kind != "U" and not np.can_cast(array.dtype, dtype, "same_kind"):
         raise ValueError(f"{name!r} has the type {array.dtype}, not {dtype}")
     return array.astype(dtype, copy=False)
 
 
 def checksum(arrays: Arrays) -> str:
-    """SHA-256 of the names, dtypes, shapes and contents; it does not depend on the file format."""
+    """Return SHA-256 of the names, dtypes, shapes and contents, for any file format."""
     digest = hashlib.sha256()
     for name in sorted(arrays):
         array = arrays[name]

@@ -20,7 +20,7 @@ class BuiltIn(NamedTuple):
     make: Callable[[], Any]
 
     def read(self, name: str, data: Any) -> Arrays:
-        """The arrays of the data set; there is no file to look for."""
+        """Return the arrays of the data set; there is no file to look for."""
         return dict(self.make())
 
 
@@ -41,7 +41,7 @@ def _digits_fields(arrays: Arrays) -> dict[str, Any]:
 
 
 def _split(X: np.ndarray, y: np.ndarray, train: Any, test: Any) -> dict[str, Any]:
-    """All rows, and the rows that `train` and `test` select."""
+    """Return all rows, and the rows that `train` and `test` select."""
     return {
         "X": X, "y": y,
         "X_train": X[train], "y_train": y[train], "X_test": X[test], "y_test": y[test],
@@ -49,7 +49,7 @@ def _split(X: np.ndarray, y: np.ndarray, train: Any, test: Any) -> dict[str, Any
 
 
 def _joined(arrays: Arrays, divisor: np.number) -> dict[str, Any]:
-    """Training rows, then test rows; integers are divided by `divisor` and get its dtype."""
+    """Split training rows from test rows; divide integers by `divisor`."""
     X = np.concatenate([arrays["X_train"], arrays["X_test"]]) / divisor
     y = np.concatenate([arrays["y_train"], arrays["y_test"]]).astype(np.int64)
     n_train = len(arrays["X_train"])
@@ -96,7 +96,7 @@ def _clinc_fields(arrays: Arrays) -> dict[str, Any]:
 def _video(
     arrays: Arrays, masks: np.ndarray, scored: np.ndarray, rows: np.ndarray
 ) -> dict[str, Any]:
-    """`masks` is true where something moves, `scored` where the truth is known, for some frames."""
+    """Check that `masks` marks motion and `scored` known truth, for some frames."""
     details = {
         "frame_numbers": arrays["frame_no"], "masks": masks, "scored": scored, "mask_rows": rows,
     }  # fmt: skip
@@ -125,7 +125,7 @@ def _office_fields(arrays: Arrays) -> dict[str, Any]:
 
 
 def _digit_table(n_train: int, to_pixels: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """Training rows come before test rows, and labels may begin with 1 for the digit 0."""
+    """Check that training rows come before test rows; label 1 may mean the digit 0."""
 
     def to_arrays(table: Table) -> Arrays:
         X, y = to_pixels(table.X), table.y - table.y.min()
@@ -287,7 +287,7 @@ _TABLE = {
 
 
 def names() -> list[str]:
-    """The names of the data sets.
+    """Return the names of the data sets.
 
     Examples
     --------
@@ -299,7 +299,7 @@ def names() -> list[str]:
 
 
 def describe(name: str) -> str:
-    """A description of a data set in one or two sentences; it need not be installed.
+    """Return a description of a data set in one or two sentences; it need not be installed.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class Sifted:
         self._weight = None if sample_weight is None else np.asarray(sample_weight)
 
     def sound(self) -> tuple[Any, Any, Any]:
-        """The rows, targets and weights that may be learned."""
+        """Return the rows, targets and weights that may be learned."""
         return _take(self._X, self.kept), _take(self._y, self.kept), _take(self._weight, self.kept)
 
     def leave_out(self, refused: BadRow) -> None:
@@ -126,7 +126,7 @@ def _sift(
 
 
 def _take(values: Any, kept: np.ndarray) -> Any:
-    """The rows of an array, a frame or a list at some positions."""
+    """Return the rows of an array, a frame or a list at some positions."""
     if isinstance(values, np.ndarray) and values.dtype == object and values.ndim == 1:
         return np.asarray(values[kept].tolist())  # targets, of the type that the sound ones have
     if values is None or isinstance(values, Table):

@@ -98,7 +98,7 @@ class StreamEstimator(Written, BaseEstimator):
         return None
 
     def per_label(self, outputs: np.ndarray) -> np.ndarray:
-        """Numbers for each label from numbers for each output, a row each."""
+        """Return numbers for each label from numbers for each output, a row each."""
         structure = self.structure()
         return outputs if structure is None else structure.label_scores(outputs)
 
@@ -119,7 +119,7 @@ class StreamEstimator(Written, BaseEstimator):
 
     @property
     def turn(self) -> Any:
-        """The lock for which learning calls of several threads wait."""
+        """Return the lock for which learning calls of several threads wait."""
         lock = self.__dict__.get("_lock")
         return self.__dict__.setdefault("_lock", threading.RLock()) if lock is None else lock
 
@@ -237,7 +237,7 @@ class StreamEstimator(Written, BaseEstimator):
     # --- targets that come late ------------------------------------------------------------------
 
     def pending_rows(self) -> PendingRows:
-        """The rows that wait for their targets."""
+        """Return the rows that wait for their targets."""
         room = self.__dict__.get("_waiting")
         if room is not None:
             return room
@@ -287,15 +287,15 @@ class StreamEstimator(Written, BaseEstimator):
 
     @property
     def machine_(self) -> Any:
-        """The machine that learns: its parts, state and points."""
+        """Return the machine that learns: its parts, state and points."""
         return self.known().machine
 
     def learns_from_tables(self) -> bool:
-        """Whether rows come as tables, whose columns it encodes."""
+        """Return whether rows come as tables, whose columns it encodes."""
         return self.known().columns is not None
 
     def labels_known(self) -> Labels | None:
-        """The labels of a classifier, as it knows them."""
+        """Return the labels of a classifier, as it knows them."""
         return self.known().labels
 
     def readout(self) -> str:
@@ -303,7 +303,7 @@ class StreamEstimator(Written, BaseEstimator):
         return "last"
 
     def encoded(self, X: Any) -> Any:
-        """Rows as the numbers that the machine sees, none of which is missing; or an error.
+        """Return rows as the numbers that the machine sees, none of which is missing; or an error.
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ class StreamEstimator(Written, BaseEstimator):
         return self._read(X)[0]
 
     def _read(self, X: Any, ids: Any = None) -> tuple[np.ndarray, Learned]:
-        """The scores of rows, and what had been learned at that moment."""
+        """Return the scores of rows, and what had been learned at that moment."""
         if ids is not None:
             with self.turn:
                 return delayed_labels.scores_of_waiting(self, X, ids)
@@ -351,7 +351,7 @@ class StreamEstimator(Written, BaseEstimator):
             return self._score_one(learned, x), learned
 
     def _score_one(self, learned: Learned, x: Any) -> np.ndarray:
-        """The scores of one row by a machine in whose gate the caller is."""
+        """Return the scores of one row by a machine in whose gate the caller is."""
         return learned.machine.score_row(Intake(self, learned).row(x))
 
     @property

@@ -152,7 +152,7 @@ def _fits_intercept(model: Any) -> bool:
 
 
 def _margin_of(model: Any, entry: losses.LossEntry, update: Any, single_output: bool) -> Any:
-    """The margin that was asked for, or the one that the update brings."""
+    """Return the margin that was asked for, or the one that the update brings."""
     default = type(model).default_margin
     given = None if model.margin == default else model.margin
     own = update.own_margin(single_output)
@@ -255,12 +255,12 @@ def _refuse_unused_by_kernel(model: Any) -> None:
 
 
 def solver_of(model: Any) -> str | None:
-    """The solver by which `fit` revisits rows, if the model's update has one."""
+    """Return the solver by which `fit` revisits rows, if the model's update has one."""
     return as_update(model.update).solver(budget_of(model))
 
 
 def gains_from_device(model: Any) -> bool:
-    """Whether a model of these parameters keeps so many dense points that a device pays.
+    """Return whether a model of these parameters keeps so many dense points that a device pays.
 
     What counts are those it begins with: a budget that may grow gets there late, if at all.
     """
@@ -272,5 +272,5 @@ def gains_from_device(model: Any) -> bool:
 
 
 def learns_from_streams(model: Any) -> bool:
-    """Whether a model of these parameters can learn from a stream."""
+    """Return whether a model of these parameters can learn from a stream."""
     return bool(as_update(model.update).in_streams(budget_of(model)))

@@ -42,7 +42,7 @@ def class_weighted(
 def _balanced(
     positions: np.ndarray, weight: np.ndarray, total: np.ndarray, whole_data: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Every row times n / (k n_c), as scikit-learn has it, with what is known at that row.
+    """Return every row times n / (k n_c), as scikit-learn has it, with what is known at that row.
 
     n is the weight of all rows so far, this one included, n_c that of its class, and k how many
     classes there are so far. With `whole_data`, of all rows at once.
@@ -90,7 +90,7 @@ def _factor(factor: Any, name: Any) -> float:
 
 
 def counts_from_json(counts: Any, n_classes: int) -> np.ndarray | None:
-    """The weight of every class from a file, checked."""
+    """Return the weight of every class from a file, checked."""
     if counts is None:
         return None
     found = np.array(counts, dtype=float)

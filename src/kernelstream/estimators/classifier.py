@@ -191,7 +191,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         return float((constant & ~own).sum()), float((own & ~constant).sum())
 
     def structure(self) -> LabelStructure | None:
-        """The label structure, checked."""
+        """Return the label structure, checked."""
         structure = self.label_structure
         if structure is not None and not isinstance(structure, LabelStructure):
             raise TypeError(

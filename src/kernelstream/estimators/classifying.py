@@ -185,7 +185,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return self.class_weight is None and super()._learns_in_place(learned)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Scores: one a row for two classes (positive: the second), otherwise one a class.
+        """Return scores: one a row for two classes (positive: the second), otherwise one a class.
 
         Parameters
         ----------
@@ -201,7 +201,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, X: Any, *, ids: Any = None) -> np.ndarray:
-        """The most likely label of each row.
+        """Return the most likely label of each row.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return labels.as_array()[labels.predicted(scores)]
 
     def predict_one(self, x: np.ndarray) -> Any:
-        """The most likely label of one row, without the overhead of `predict`.
+        """Return the most likely label of one row, without the overhead of `predict`.
 
         Parameters
         ----------
@@ -273,7 +273,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return dict(zip(labels.names, probabilities.tolist(), strict=True))
 
     def _log_odds(self, X: Any) -> tuple[np.ndarray, Labels]:
-        """Numbers whose softmax are the probabilities, and the labels they belong to."""
+        """Return numbers whose softmax are the probabilities, and the labels they belong to."""
         return self._scores(X)
 
     def label_scores(self, X: Any) -> np.ndarray:
@@ -290,7 +290,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return self._scores(X)[0]
 
     def _scores(self, X: Any, ids: Any = None) -> tuple[np.ndarray, Labels]:
-        """The scores of every label, and the labels they belong to."""
+        """Return the scores of every label, and the labels they belong to."""
         scores, learned = self._read(X, ids)
         assert learned.labels is not None
         if not learned.labels.names:
@@ -303,7 +303,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return labels.as_array()[labels.predicted(np.where(np.isnan(scores), -np.inf, scores))]
 
     def top_k(self, X: Any, k: int) -> np.ndarray:
-        """The k most likely labels of each row, the best first.
+        """Return the k most likely labels of each row, the best first.
 
         Parameters
         ----------
@@ -322,7 +322,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return labels.as_array()[np.argsort(-scores, axis=1, kind="stable")[:, :k]]
 
     def top_k_score(self, X: Any, y: Any, k: int = 5) -> float:
-        """The share of rows whose label is among the k most likely.
+        """Return the share of rows whose label is among the k most likely.
 
         Parameters
         ----------
@@ -338,7 +338,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return float(found.any(axis=1).mean())
 
     def mean_distance(self, X: Any, y: Any) -> float:
-        """How far the predicted labels are from the true ones, on average.
+        """Return how far the predicted labels are from the true ones, on average.
 
         Parameters
         ----------
@@ -357,7 +357,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
 
     @property
     def classes_(self) -> np.ndarray:
-        """The labels."""
+        """Return the labels."""
         labels = None if self.learned is None else self.learned.labels
         if labels is None:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute 'classes_'")

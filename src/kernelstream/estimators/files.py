@@ -86,7 +86,7 @@ def from_bytes(
     content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file",
     device: Any = None,
 ) -> Any:  # fmt: skip
-    """A model from the bytes that `save` would write."""
+    """Return a model from the bytes that `save` would write."""
     return with_header(content, kernel, max_bytes, name, device)[0]
 
 
@@ -94,7 +94,7 @@ def with_header(
     content: bytes, kernel: Any = None, max_bytes: Any = "auto", name: str = "the file",
     device: Any = None,
 ) -> tuple[Any, dict[str, Any]]:  # fmt: skip
-    """A model, and the header it came with, which may hold more than the model."""
+    """Return a model, and the header it came with, which may hold more than the model."""
     header, arrays = read_bytes(content)
     chosen = as_device(device)
     with strange_headers(name):
@@ -115,7 +115,7 @@ def rebuild(
     header: dict[str, Any], arrays: dict[str, np.ndarray], kernel: Any, max_bytes: int | None,
     device: Any = None,
 ) -> Any:  # fmt: skip
-    """The model of a file's header and arrays, checked down to every number; on a device."""
+    """Return the model of a file's header and arrays, checked down to every number; on a device."""
     cls = SAVEABLE.get(header["class"])
     if cls is None:
         raise FileError(f"the file holds a {header['class']!r}, which is unknown here.")
@@ -150,14 +150,14 @@ def rebuild(
 
 
 def _precision(header: dict[str, Any]) -> np.dtype:
-    """The precision of the rows of a file's machine."""
+    """Return the precision of the rows of a file's machine."""
     if header["dtype"] not in ("<f8", "<f4"):
         raise FileError(f"the file claims rows of type {header['dtype']!r}.")
     return np.dtype(header["dtype"])
 
 
 def _intake_from(header: dict[str, Any], machine: Any) -> tuple[Columns | None, Means | None]:
-    """The columns of tables and the means for what is missing, as a file has them."""
+    """Return the columns of tables and the means for what is missing, as a file has them."""
     columns, means = None, None
     if header.get("columns") is not None:
         columns = Columns.from_json(header["columns"])
@@ -189,7 +189,7 @@ def machine_from_arrays(
     model: Any, header: dict[str, Any], arrays: dict[str, np.ndarray], single_output: bool,
     kernel: Any, max_bytes: int | None,
 ) -> Machine:  # fmt: skip
-    """One machine from a file; `model` has the parameters that choose its parts."""
+    """Return one machine from a file; `model` has the parameters that choose its parts."""
     resolved = from_json(header["kernel"], arrays, kernel)
     if not isinstance(resolved, Kernel) or resolved.resolve(1) != resolved:
         raise FileError(f"the file's kernel is {resolved!r}.")
@@ -219,7 +219,7 @@ def _check_slots(n_slots: Any, parts: Any, limit: int | None, least: int) -> Non
 def labels_from_header(
     header: dict[str, Any], structure: LabelStructure | None, max_bytes: int | None
 ) -> Labels | None:
-    """The labels of a file's model, if they do not take too much memory."""
+    """Return the labels of a file's model, if they do not take too much memory."""
     if structure is not None:
         refuse_beyond(max_bytes, structure.n_bytes(), "the label structure")
     if header["labels"] is None:

@@ -273,7 +273,7 @@ class Intake:
         return rows, check_X_y(np.zeros((X.shape[0], 1)), y, **options)[1]
 
     def _are_plain(self, X: Any, y: Any, is_encoded: bool = False) -> bool:
-        """Whether these are arrays as the machine takes them, in which nothing is wrong.
+        """Return whether these are arrays as the machine takes them, in which nothing is wrong.
 
         scikit-learn's checks, which find out what else they may be, take longer than a small block
         takes to learn.
@@ -401,7 +401,7 @@ def _refuse_text(X: Any) -> None:
 
 
 def _as_kept(X: Any, machine: Learner) -> Any:
-    """Rows in the machine's precision, sparse or dense as its points are."""
+    """Return rows in the machine's precision, sparse or dense as its points are."""
     with np.errstate(over="ignore"):  # a number that float32 cannot hold is refused later
         if machine.is_sparse:
             return as_sparse_rows(X, machine.dtype)

@@ -63,13 +63,13 @@ class Labels:
         return len(self.names)
 
     def n_outputs(self) -> int:
-        """How many outputs a model of these labels has."""
+        """Return how many outputs a model of these labels has."""
         if self.structure is not None:
             return self.structure.n_outputs()
         return 1 if self.single_output else len(self)
 
     def as_array(self) -> np.ndarray:
-        """The names as an array, of the kind that they came in."""
+        """Return the names as an array, of the kind that they came in."""
         return _array_of(self.names, self.dtype)
 
     def to_json(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Labels:
 
     @classmethod
     def from_json(cls, record: dict[str, Any], structure: LabelStructure | None) -> "Labels":
-        """The labels that `to_json` described."""
+        """Return the labels that `to_json` described."""
         labels = cls(structure=structure)
         names, dtype = list(record["names"]), record["dtype"]
         labels.dtype = None if dtype is None else np.dtype(str(dtype))
@@ -101,7 +101,7 @@ class Labels:
 
     @staticmethod
     def n_bytes(record: dict[str, Any]) -> int:
-        """How much memory the labels that `to_json` described take, more or less."""
+        """Return how much memory the labels that `to_json` described take, more or less."""
         names = record["names"]
         longest = max((len(name) for name in names if isinstance(name, str)), default=0)
         return len(names) * (200 + 4 * longest)  # objects, and an array of strings
@@ -170,11 +170,11 @@ class Labels:
         return labels, self._codes_at(position[inverse].astype(float)), first[new].tolist()
 
     def _codes_at(self, positions: np.ndarray) -> np.ndarray:
-        """The numbers of labels at these positions among all."""
+        """Return the numbers of labels at these positions among all."""
         return 2.0 * positions - 1.0 if self.single_output else positions
 
     def code(self, name: Any) -> float | None:
-        """The number of one label; None where it is new."""
+        """Return the number of one label; None where it is new."""
         try:
             position = self.index.get(name)
         except TypeError:  # not hashable, so no label
@@ -184,7 +184,7 @@ class Labels:
         return 2.0 * position - 1.0 if self.single_output else float(position)
 
     def predicted(self, scores: np.ndarray) -> np.ndarray:
-        """The index of the winning label of each row of scores."""
+        """Return the index of the winning label of each row of scores."""
         if self.single_output:
             return (scores[:, 0] > 0.0).astype(np.int64)
         return scores.argmax(axis=1)
@@ -230,7 +230,7 @@ def _as_objects(y: Any) -> np.ndarray:
 
 
 def as_block(name: Any) -> Any:
-    """One label as the y of one row, whatever it is."""
+    """Return one label as the y of one row, whatever it is."""
     if isinstance(name, np.datetime64 | np.timedelta64):  # an array would lose what it is
         return _as_objects([name])
     return (
@@ -267,7 +267,7 @@ def as_labels(y: Any) -> np.ndarray:
 
 
 def _of_one_kind(y: np.ndarray) -> np.ndarray:
-    """Labels that came as objects: all numbers, or all strings, of Python's own types."""
+    """Return labels that came as objects: all numbers, or all strings, of Python's own types."""
     names = [_plain(name) for name in y.tolist()]
     for name in names:
         problem = problem_of(name)
@@ -279,7 +279,7 @@ def _of_one_kind(y: np.ndarray) -> np.ndarray:
 
 
 def sound_labels(y: np.ndarray) -> np.ndarray:
-    """The labels that y contains, sorted, without entries that are none."""
+    """Return the labels that y contains, sorted, without entries that are none."""
     if y.dtype.kind not in "fO":
         return np.unique(y)
     names = [name for name in map(_plain, y.tolist()) if problem_of(name) is None]
@@ -307,7 +307,7 @@ def _why_no_file_holds(name: Any) -> str | None:
 
 
 def shown(name: Any) -> str:
-    """A label in a message."""
+    """Return a label in a message."""
     try:
         return repr(name)
     except ValueError:  # Python does not write numbers of thousands of digits
@@ -315,7 +315,7 @@ def shown(name: Any) -> str:
 
 
 def kind_of(name: Any) -> type:
-    """Whether a label is a string or a number: a model's labels are one or the other."""
+    """Return whether a label is a string or a number: a model's labels are one or the other."""
     return str if isinstance(name, str) else float
 
 

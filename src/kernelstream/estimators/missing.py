@@ -28,14 +28,14 @@ class Means(NamedTuple):
     marked: np.ndarray  # features that get a second one, which is 1 where the first is missing
 
     def filled(self, X: np.ndarray) -> np.ndarray:
-        """Rows with the means in place of NaN, for a prediction."""
+        """Return rows with the means in place of NaN, for a prediction."""
         missing = np.isnan(X)
         if missing.any():
             X = np.where(missing, self.means().astype(X.dtype), X)
         return self._with_marks(X, missing)
 
     def including(self, X: np.ndarray, weight: np.ndarray) -> tuple[Self, np.ndarray]:
-        """The means after these rows, and every row with those of the rows before it.
+        """Return the means after these rows, and every row with those of the rows before it.
 
         A row without weight does not count.
         """
@@ -70,7 +70,7 @@ class Means(NamedTuple):
         return Means(self.n_rows + 1, self.total + X[0], self.n_missing, self.marked), X
 
     def means(self) -> np.ndarray:
-        """The mean of every feature, 0 where it has always been missing."""
+        """Return the mean of every feature, 0 where it has always been missing."""
         return self.total / np.maximum(self.n_rows - self.n_missing, 1)
 
     def _with_marks(self, X: np.ndarray, missing: np.ndarray) -> np.ndarray:
@@ -79,7 +79,7 @@ class Means(NamedTuple):
         return np.hstack([X, missing[:, self.marked].astype(X.dtype)])
 
     def widened(self, n_features: int) -> Self:
-        """The same for rows of more features, which have been zero so far; or of fewer."""
+        """Return the same for rows of more features, which have been zero so far; or of fewer."""
         if self.marked.size:
             raise ValueError(
                 "missing='indicator': rows cannot get more features. Use missing='mean', or give "
@@ -99,7 +99,7 @@ class Means(NamedTuple):
 
     @classmethod
     def from_json(cls, record: dict[str, Any], n_features: int) -> "Means":
-        """The means that `to_json` described, checked; `n_features` has a machine's row."""
+        """Return the means that `to_json` described, checked; `n_features` has a machine's row."""
         n_rows, marked = int(record["n_rows"]), np.array(record["marked"], dtype=np.int64)
         total = np.array(record["total"], dtype=float)
         n_missing = np.array(record["n_missing"], dtype=np.int64)

@@ -82,7 +82,7 @@ class Detecting(OutlierMixin, StreamEstimator):
         return self
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The score f(x) of each row: the larger, the more familiar.
+        """Return the score f(x) of each row: the larger, the more familiar.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class Detecting(OutlierMixin, StreamEstimator):
         return self.outputs(X)[:, 0]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The score beyond the threshold: negative for an alarm.
+        """Return the score beyond the threshold: negative for an alarm.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class Detecting(OutlierMixin, StreamEstimator):
         return np.where(self.decision_function(X) >= 0.0, 1, -1)
 
     def score_one(self, x: np.ndarray) -> float:
-        """The score f(x) of one row, without the overhead of `score_samples`.
+        """Return the score f(x) of one row, without the overhead of `score_samples`.
 
         Parameters
         ----------
@@ -158,12 +158,12 @@ class Detecting(OutlierMixin, StreamEstimator):
             return 1 if self._score_one(learned, x)[0] >= self._threshold(machine) else -1
 
     def _threshold(self, machine: Any) -> float:
-        """The score below which a row is an alarm."""
+        """Return the score below which a row is an alarm."""
         return machine.margin
 
     @property
     def offset_(self) -> float:
-        """The threshold on `score_samples` below which a row is an alarm."""
+        """Return the threshold on `score_samples` below which a row is an alarm."""
         machine = self.machine_
         with machine.gate:
             return self._threshold(machine)

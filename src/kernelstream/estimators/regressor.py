@@ -106,7 +106,7 @@ class Regressing(RegressorMixin, StreamEstimator):
         return self
 
     def predict(self, X: Any, return_std: bool = False, *, ids: Any = None) -> Any:
-        """The predicted number of each row.
+        """Return the predicted number of each row.
 
         Parameters
         ----------
@@ -144,11 +144,11 @@ class Regressing(RegressorMixin, StreamEstimator):
         return (predictions, self._read_deviations(X)[1]) if return_std else predictions
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """The score is the prediction."""
+        """Return the score is the prediction."""
         return scores[:, 0]
 
     def predict_one(self, x: np.ndarray) -> float:
-        """The predicted number of one row, without the overhead of `predict`.
+        """Return the predicted number of one row, without the overhead of `predict`.
 
         Parameters
         ----------
@@ -162,7 +162,7 @@ class Regressing(RegressorMixin, StreamEstimator):
 
 
 def _as_number(target: Any) -> float:
-    """A target as a number, or an error in words that scikit-learn's checks do not have."""
+    """Return a target as a number, or an error in words that scikit-learn's checks do not have."""
     try:
         return float(target)
     except (TypeError, ValueError):

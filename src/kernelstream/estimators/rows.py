@@ -11,7 +11,7 @@ __all__ = ["checked_weights", "require_weight"]
 
 
 def checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """One weight for each row, all of them ones where none are given."""
+    """Return one weight for each row, all of them ones where none are given."""
     if sample_weight is None:
         return np.ones(n_rows)
     weight = check_array(

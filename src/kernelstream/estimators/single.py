@@ -25,7 +25,7 @@ __all__ = ["KernelEstimator"]
 
 
 def _with_points(learned: Learned) -> Machine:
-    """The machine, if it keeps points."""
+    """Return the machine, if it keeps points."""
     if learned.machine.parts.budget.is_folded:
         raise AttributeError(
             "this model keeps no support vectors but a weight for each feature: see coef_, or give "
@@ -35,7 +35,7 @@ def _with_points(learned: Learned) -> Machine:
 
 
 def _weights_of(model: StreamEstimator, learned: Learned) -> np.ndarray:
-    """The weights of explicit features, of shape (outputs, features)."""
+    """Return the weights of explicit features, of shape (outputs, features)."""
     if not learned.machine.parts.budget.is_folded:
         raise AttributeError(
             "coef_ is known of models with a weight for each feature: kernel='linear', say, with "
@@ -105,7 +105,7 @@ class KernelEstimator(StreamEstimator):
         return weights
 
     def comparable_targets(self, rows: Rows) -> np.ndarray:
-        """The targets of rows as `worse_than_baseline` compares them."""
+        """Return the targets of rows as `worse_than_baseline` compares them."""
         return rows.y
 
     def worse_than_baseline(
@@ -118,7 +118,7 @@ class KernelEstimator(StreamEstimator):
         raise TypeError(f"{type(self).__name__} must say how it compares with a baseline.")
 
     def has_diverged(self, scores: np.ndarray, targets: np.ndarray) -> bool:
-        """Whether scores are far beyond all that targets have been."""
+        """Return whether scores are far beyond all that targets have been."""
         return False
 
     def look_before(self, learned: Learned, rows: Rows) -> None:
@@ -133,7 +133,7 @@ class KernelEstimator(StreamEstimator):
         return X.dtype in (np.float64, np.float32) and X.flags.carray
 
     def new_machine(self, rows: Rows, whole_data: bool) -> Machine:
-        """A machine that has learned nothing."""
+        """Return a machine that has learned nothing."""
         X, labels = rows.X, rows.labels
         is_sparse, single = sparse.issparse(X), labels is None or labels.single_output
         kernel = kernel_of(self, X.shape[1], X if whole_data else None)
@@ -203,7 +203,7 @@ class KernelEstimator(StreamEstimator):
         return name
 
     def _score_one(self, learned: Learned, x: Any) -> np.ndarray:
-        """The scores of one row by a machine in whose gate the caller is."""
+        """Return the scores of one row by a machine in whose gate the caller is."""
         machine, row = learned.machine, Intake(self, learned).row(x)
         if self.predictor == "last":
             return machine.score_row(row)

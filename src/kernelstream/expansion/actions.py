@@ -50,7 +50,7 @@ class Replacing(NamedTuple):
         return self.slot
 
     def merged_with(self):
-        """The slot that was merged with what went, and how far towards it; -1: none was."""
+        """Return the slot that was merged with what went, and how far towards it; -1: none was."""
         return -1, 0.0
 
 

@@ -64,7 +64,7 @@ def merge(expansion, tile, gram, between, slot, partner, share, i, point):
 
 @helper(inlines=True)
 def blend(k_goes, k_stays, h, log_kappa):
-    """The RBF kernel value of the point z a share h of the way from one point to another.
+    """Return the RBF kernel value of the point z a share h of the way from one point to another.
 
     ``|z - x|^2 = h |g - x|^2 + (1 - h) |j - x|^2 - h (1 - h) |g - j|^2``.
     """
@@ -77,7 +77,7 @@ def blend(k_goes, k_stays, h, log_kappa):
 def correct_for_merger(
     expansion, tile, gram, between, slot, partner, i, point, k, w1, w2, kappa, k_new
 ):
-    """||f||^2 and <f, v> of output k after a merger that has not been written yet.
+    """Return ||f||^2 and <f, v> of output k after a merger that is not written yet.
 
     With r = alpha_g k_g + alpha_j k_j - alpha_z k_z, f becomes f - r_f and v becomes v - r_v.
     """
@@ -121,7 +121,7 @@ def correct_for_merger(
 
 @helper(apart=True, any_order=True)
 def raw_at_merger(expansion, tile, gram, between, slot, partner, i, k, function):
-    """Raw f or v of output k at the point that goes, at its partner, and between them."""
+    """Return raw f or v of output k at the point that goes, at its partner, and between them."""
     at_goes, at_stays, at_merged = 0.0, 0.0, 0.0
     for m in range(expansion.n_points[0]):
         coef = expansion.coef[k, function, m]

@@ -20,7 +20,7 @@ SMALLEST_SCALE = 1e-60
 
 @helper(apart=True, any_order=True)
 def dot(x, y):
-    """Inner product of two short vectors, without a call to BLAS."""
+    """Return inner product of two short vectors, without a call to BLAS."""
     total = 0.0
     for k in range(x.shape[0]):
         total += x[k] * y[k]
@@ -29,7 +29,7 @@ def dot(x, y):
 
 @helper
 def dot_on(active, n_active, x, y):
-    """Inner product over the outputs in `active` alone."""
+    """Return inner product over the outputs in `active` alone."""
     total = 0.0
     for m in range(n_active):
         total += x[active[m]] * y[active[m]]
@@ -62,7 +62,7 @@ def make_raw(expansion, alpha, beta, coef):
 
 @helper(apart=True, any_order=True)
 def raw_of_every(lines, n, k_j):
-    """Raw f and v of one output, its lines of `coef`, at a point with the kernel values k_j."""
+    """Return raw f and v of one output, its rows of `coef`, at a point with kernel values k_j."""
     raw_f, raw_v = 0.0, 0.0
     if lines.shape[0] == 1:
         for j in range(n):
@@ -76,7 +76,7 @@ def raw_of_every(lines, n, k_j):
 
 @helper(apart=True, any_order=True)
 def raw_of_touched(coef, outputs, output, n, k_j):
-    """The same where lines belong to several outputs."""
+    """Return the same where lines belong to several outputs."""
     raw_f, raw_v, traced = 0.0, 0.0, coef.shape[1] > 1
     for line in range(coef.shape[0]):
         for j in range(n):
@@ -96,7 +96,7 @@ def write_raw_of_every(coef, function, n, k_x, raw):
 
 @helper
 def write_raw_of_touched(coef, outputs, function, n, k_x, raw):
-    """The same where lines belong to several outputs."""
+    """Do the same where each row of coefficients belongs to several outputs."""
     for output in range(raw.shape[0]):
         raw[output, function, 0] = 0.0
     for line in range(coef.shape[0]):
@@ -186,7 +186,7 @@ def give_up(expansion, point):
 
 @helper
 def correct_for_drop(expansion, k_j, tile, slot, i, point):
-    """||f||^2 and <f, v> without the point in `slot`, whose kernel values with all are k_j."""
+    """Return ||f||^2 and <f, v> without the point in `slot`, with the kernel values k_j."""
     p, q, r = expansion.scale[0], expansion.scale[1], expansion.scale[2]
     n, traced = k_j.shape[0], expansion.coef.shape[1] > 1
     for line in range(expansion.coef.shape[0]):
@@ -208,7 +208,7 @@ def correct_for_drop(expansion, k_j, tile, slot, i, point):
 
 @helper
 def retire(expansion, tile, slot, i, point):
-    """As `drop`, where no other point takes the place: the slot stays, without coefficients."""
+    """Drop a point whose slot stays, without coefficients."""
     tile.gram.correct_norms(expansion, tile, slot, i, point)
     drop(expansion, tile, slot, i)
     expansion.coef[:, :, slot] = 0.0
@@ -298,7 +298,7 @@ def spread(coefficients, amount, weights, n):
 
 @helper
 def measure(expansion, n):
-    """The squared norm of every point's raw coefficients."""
+    """Compute the squared norm of every point's raw coefficients."""
     expansion.size2[:n] = 0.0
     for k in range(expansion.coef.shape[0]):
         for m in range(n):

@@ -47,11 +47,11 @@ class EveryOutput(NamedTuple):
         return line
 
     def line_for(self, position, output, slot):
-        """The line for an output that a new point touches as its `position`-th."""
+        """Return the line for an output that a new point touches as its `position`-th."""
         return output
 
     def raw_at(self, coef, output, n, k_j):
-        """Raw f and v of one output at a point whose kernel values with the points are k_j."""
+        """Return raw f and v of one output at a point with the kernel values k_j."""
         return raw_of_every(coef[output], n, k_j)
 
     def write_raw(self, coef, function, n, k_x, raw):
@@ -59,11 +59,11 @@ class EveryOutput(NamedTuple):
         write_raw_of_every(coef, function, n, k_x, raw)
 
     def scores_of(self, lines, block, n_outputs):
-        """What coefficients, a line of them each, give to a block. Not compiled."""
+        """Multiply a block by coefficients, a row of them per point. Not compiled."""
         return scores_of_all(lines, block)
 
     def raw_scores(self, coef, scale, n_outputs, block, memory):
-        """``coef . block``, of shape (outputs, functions, rows). Not compiled."""
+        """Return ``coef . block``, of shape (outputs, functions, rows). Not compiled."""
         return raw_of_all(coef, scale, block, memory)
 
 
@@ -180,11 +180,11 @@ class Average(NamedTuple):
         self.margin_sum[0] += margin
 
     def drop_sum(self, slot):
-        """A point that is dropped takes its share with it."""
+        """Drop a point together with its share of the sum."""
         self.past[:, slot] = 0.0
 
     def project_sum(self, expansion, weights, slot):
-        """The point in `slot` becomes a combination of the others; coefficients are as before.
+        """Represent the point in `slot` by the others; coefficients are the old ones.
 
         `past` is ``sum - a p_sum``, and so it goes the way of both. The place of the point that
         goes keeps what the new one gets of its sum; `insert_sum` takes it from there.
@@ -198,13 +198,13 @@ class Average(NamedTuple):
             self.past[k, slot] = weights[n] * total
 
     def project_new(self, expansion, weights, point):
-        """The new row, whose sum is zero, becomes a combination of the points."""
+        """Represent the new row, whose sum is zero, by the points."""
         for k in range(self.past.shape[0]):
             for m in range(expansion.n_points[0]):
                 self.past[k, m] -= self.p_sum[0] * point.coef[k, 0] * weights[m]
 
     def merge_sum(self, expansion, slot, partner, w1, w2, point):
-        """Two points, or the new row and one, become one; coefficients are as before."""
+        """Merge two points, or the new row and one; coefficients are the old ones."""
         for k in range(self.past.shape[0]):
             if slot < 0:  # the row is new: its sum is zero
                 past = -self.p_sum[0] * point.coef[k, 0]
@@ -214,11 +214,11 @@ class Average(NamedTuple):
             self.past[k, partner] = w1 * past + w2 * self.past[k, partner]
 
     def insert_sum(self, line, slot, a):
-        """A new point: what was there is its share of a projected point's sum."""
+        """Insert a new point: the old sum in its slot belongs to a projected point."""
         self.past[line, slot] -= self.p_sum[0] * a
 
     def past_of_new(self, a):
-        """What belongs to the sum of a new coefficient beside ``a p_sum``: it was zero so far."""
+        """Return the sum of a new coefficient beside ``a p_sum``, so that it is zero."""
         return -self.p_sum[0] * a
 
     def add_pending(self, features, pending, done):
@@ -257,7 +257,7 @@ class Pending(NamedTuple):
             fold(self.coef[i], p, q, r)
 
     def forget_trace(self):
-        """The trace v forgets all of b."""
+        """Reset the trace v: forget all of b."""
         self.coef[:, 1] = 0.0
 
     def settle_pending(self, p_sum):
@@ -288,12 +288,12 @@ class StoredGram(NamedTuple):
     gram: Any  # (points, points)
 
     def correct_norms(self, expansion, tile, slot, i, point):
-        """||f||^2 and <f, v> without the point in `slot`."""
+        """Return ||f||^2 and <f, v> without the point in `slot`."""
         n = expansion.n_points[0]
         correct_for_drop(expansion, self.gram[slot, :n], tile, slot, i, point)
 
     def put_point(self, tile, slot, i, n):
-        """Row i has become the point in `slot`."""
+        """Return row i has become the point in `slot`."""
         put_into_gram(self.gram, tile, slot, i, n)
 
 

@@ -12,7 +12,7 @@ __all__ = ["raw_of_all", "raw_of_few", "scores_of_all", "scores_of_few"]
 
 
 def raw_of_all(coef: np.ndarray, scale: np.ndarray, block: Any, memory: Any) -> np.ndarray:
-    """The raw scores ``coef . block`` of a block k(points, rows), in float64.
+    """Return the raw scores ``coef . block`` of a block k(points, rows), in float64.
 
     Of shape (outputs, functions, rows): the raw scores are to the rows what `coef` is to the
     points. A float32 block is multiplied in float32, and raw numbers may lie far outside that
@@ -43,7 +43,7 @@ def raw_of_all(coef: np.ndarray, scale: np.ndarray, block: Any, memory: Any) -> 
 def raw_of_few(
     coef: np.ndarray, outputs: np.ndarray, n_outputs: int, block: np.ndarray, memory: Any
 ) -> np.ndarray:
-    """The same where a point has coefficients for few of many outputs; `memory` lends arrays."""
+    """Compute the same where a point has few coefficients; `memory` lends arrays."""
     raw = memory.lend("raw", (n_outputs, coef.shape[1], block.shape[1]))
     _scatter(outputs, coef, np.asarray(block), raw)
     return raw
@@ -52,14 +52,14 @@ def raw_of_few(
 def scores_of_few(
     lines: np.ndarray, outputs: np.ndarray, block: np.ndarray, n_outputs: int
 ) -> np.ndarray:
-    """What coefficients for few of many outputs give to a block."""
+    """Multiply a block by coefficients of few out of many outputs."""
     result = np.empty((n_outputs, 1, block.shape[1]))
     _scatter(outputs, np.ascontiguousarray(lines[:, None]), np.asarray(block), result)
     return result[:, 0].T
 
 
 def scores_of_all(alpha: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """``block^T alpha^T`` in float64, of shape (rows, outputs)."""
+    """Return ``block^T alpha^T`` in float64, of shape (rows, outputs)."""
     if sparse.issparse(block):
         result = np.empty((len(alpha), 1, block.shape[1]))
         _gather(alpha[:, None], *_pieces(block), result)
@@ -102,13 +102,13 @@ def _scatter(output, coef, block, result):
 
 
 def _pieces(block: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The arrays of the sparse features of rows, whose transpose a block is."""
+    """Return the arrays of the sparse features of rows, whose transpose a block is."""
     return block.indptr, block.indices, block.data
 
 
 @partial(compiled, any_order=True)
 def _gather(lines, indptr, indices, data, result):
-    """What weights give to sparse rows, at the cost of their nonzeros."""
+    """Multiply sparse rows by weights, at the cost of their nonzeros."""
     for i in range(result.shape[2]):
         for k in range(result.shape[0]):
             for s in range(result.shape[1]):

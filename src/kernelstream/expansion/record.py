@@ -99,7 +99,7 @@ class NoChanges(NamedTuple):
 
 
 def expansion_fields(traced: bool, touched: bool, dated: bool, averaged: bool) -> Expansion:
-    """The declaration of an expansion.
+    """Return the declaration of an expansion.
 
     Parameters
     ----------

@@ -13,18 +13,18 @@ __all__ = [
 
 
 def coefficients(expansion: Expansion, n_outputs: int) -> np.ndarray:
-    """The coefficients alpha of f, of shape (outputs, points)."""
+    """Return the coefficients alpha of f, of shape (outputs, points)."""
     return expansion.scale[0] * by_output(expansion, 0, n_outputs)
 
 
 def trace_coefficients(expansion: Expansion, n_outputs: int) -> np.ndarray:
-    """The coefficients beta of the trace v, of shape (outputs, points)."""
+    """Return the coefficients beta of the trace v, of shape (outputs, points)."""
     _, q, r = expansion.scale
     return q * by_output(expansion, 1, n_outputs) + r * by_output(expansion, 0, n_outputs)
 
 
 def by_output(expansion: Expansion, function: int, n_outputs: int) -> np.ndarray:
-    """Raw coefficients of f or v with a line for every output."""
+    """Return raw coefficients of f or v with a line for every output."""
     n = expansion.n_points[0]
     stored = expansion.coef[:, function, :n]
     lines = np.zeros((n_outputs, n))
@@ -35,7 +35,7 @@ def by_output(expansion: Expansion, function: int, n_outputs: int) -> np.ndarray
 
 
 def scores(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """The scores f(x) + b of a block k(points, rows), in float64, of shape (rows, outputs).
+    """Return the scores f(x) + b of a block k(points, rows), in float64, of shape (rows, outputs).
 
     The lines of a block are what coefficients belong to: points, or explicit features.
     """
@@ -50,7 +50,7 @@ def scores(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray
 
 
 def averaged(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """The scores of a block by the average of all models so far, of shape (rows, outputs).
+    """Return the scores of a block by the average of all models so far, of shape (rows, outputs).
 
     The models are those after each row (ILK, end of section 3.2, without the zero that the first
     row met). What a point brought to them is in the average as long as the point is there; a point
@@ -66,12 +66,12 @@ def averaged(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarr
 
 
 def averaged_margin(expansion: Expansion) -> float:
-    """The mean of the margins of all models so far."""
+    """Return the mean of the margins of all models so far."""
     return float(expansion.average.margin_sum[0] / max(int(expansion.n_seen[0]), 1))
 
 
 def votes(expansion: Expansion, b: np.ndarray, block: np.ndarray) -> np.ndarray:
-    """The votes of all models so far on a block, of shape (rows, outputs).
+    """Return the votes of all models so far on a block, of shape (rows, outputs).
 
     The model after each point is the sum up to it, so that one walk over the points is enough.
     Each votes for its label as often as it stood: with a single output -1 or +1, and in all between

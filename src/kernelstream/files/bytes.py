@@ -99,7 +99,7 @@ def check_versions(found: dict[str, Any], known: dict[str, int]) -> None:
 
 
 def to_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
-    """The file's content.
+    """Return the file's content.
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def to_bytes(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
 
 
 def read_header(path: Any) -> dict[str, Any]:
-    """The header of a file, which is neither read nor checked beyond it.
+    """Return the header of a file, which is neither read nor checked beyond it.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def read_header(path: Any) -> dict[str, Any]:
 
 
 def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The header and the arrays of a file's content, or a `FileError` that says what is wrong.
+    """Return the header and arrays of a file's content; raise `FileError` if it is damaged.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def from_bytes(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 @contextmanager
 def strange_headers(name: str) -> Iterator[None]:
-    """Whatever a strange header may lead to is a `FileError`.
+    """Yield whatever a strange header may lead to is a `FileError`.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def write(path: Any, content: bytes) -> None:
 
 @contextmanager
 def beside(path: Any) -> Iterator[Path]:
-    """A new file to be written, which then takes the place of `path` in one go.
+    """Yield a new file to be written, which then takes the place of `path` in one go.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def beside(path: Any) -> Iterator[Path]:
 
 
 def read(path: Any) -> bytes:
-    """The content of the file at `path`.
+    """Return the content of the file at `path`.
 
     Parameters
     ----------

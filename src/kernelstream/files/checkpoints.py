@@ -100,13 +100,13 @@ class Checkpointer:
         )
 
     def positions(self) -> list[int]:
-        """Where the checkpoints in the folder stand, in order."""
+        """Return where the checkpoints in the folder stand, in order."""
         return sorted(position for position, _ in self._files())
 
     def resume(
         self, new_model: Callable[[], Any] | None = None, kernel: Any = None, device: Any = None
     ) -> tuple[Any, int]:
-        """The newest sound checkpoint's model and position, or a new model and 0.
+        """Return the newest sound checkpoint's model and position, or a new model and 0.
 
         Parameters
         ----------
@@ -128,7 +128,7 @@ class Checkpointer:
     def resume_with_extra(
         self, new_model: Callable[[], Any] | None = None, kernel: Any = None, device: Any = None
     ) -> tuple[Any, int, Any]:
-        """`resume`, and what was given to `save` as `extra` (None where there is nothing)."""
+        """Resume, and return what was given to `save` as `extra`, or None."""
         if new_model is not None:
             try:
                 self._hold()
@@ -232,13 +232,13 @@ class Checkpointer:
         self.close()
 
     def _path(self, position: int) -> Path:
-        """A name for a checkpoint, which no folder has."""
+        """Return a name for a checkpoint, which no folder has."""
         ends = chain([""], (f"-{k}" for k in count(1)))
         names = (f"checkpoint-{position:020d}{end}.ks" for end in ends)
         return next(path for path in map(self.folder.joinpath, names) if not path.is_dir())
 
     def _files(self) -> list[tuple[int, Path]]:
-        """Every checkpoint's position and file."""
+        """Return every checkpoint's position and file."""
         if not self.folder.is_dir():
             return []
         found = []
@@ -254,7 +254,7 @@ class Checkpointer:
 
 
 def _position(header: dict[str, Any]) -> int:
-    """Where a checkpoint stands, which its name may not tell: files are copied and renamed."""
+    """Return the position of a checkpoint, from its content, since files are renamed."""
     position = header.get("position")
     if type(position) is not int or position < 0:
         raise FileError(f"it stands at {position!r}, which is no position in a stream.")
@@ -262,7 +262,7 @@ def _position(header: dict[str, Any]) -> int:
 
 
 def _is_old(path: Path) -> bool:
-    """Whether a temporary file is not one that somebody is just writing."""
+    """Return whether a temporary file is not one that somebody is just writing."""
     try:
         return path.is_file() and time.time() - path.stat().st_mtime > 60
     except OSError:

@@ -52,7 +52,7 @@ def load(path: Any, kernel: Any = None, max_bytes: Any = "auto", device: Any = N
 def load_with_header(
     path: Any, kernel: Any = None, max_bytes: Any = "auto", device: Any = None
 ) -> tuple[Any, dict[str, Any]]:
-    """`load`, and the file's header, which may hold more than the model.
+    """Load a model and its file's header, which may hold more than the model.
 
     Parameters
     ----------

@@ -67,7 +67,7 @@ class FolderLock:
         self._forget()
 
     def _is_ours(self, handle: int) -> bool:
-        """Whether the open file is still the one in the folder."""
+        """Return whether the open file is still the one in the folder."""
         try:
             return os.path.samestat(os.fstat(handle), os.stat(self._path))
         except FileNotFoundError:

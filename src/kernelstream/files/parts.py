@@ -14,7 +14,7 @@ SAVEABLE: dict[str, Any] = {}  # the estimators that a file can name, by name
 
 
 def params_to_json(params: dict[str, Any], arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """An estimator's parameters as JSON; arrays that they hold join `arrays`."""
+    """Return an estimator's parameters as JSON; arrays that they hold join `arrays`."""
     if callable(params.get("on_bad_row")):  # a file holds no code
         params = {**params, "on_bad_row": "skip"}
     params = {name: value for name, value in params.items() if name != "device"}  # see `load`
@@ -22,7 +22,7 @@ def params_to_json(params: dict[str, Any], arrays: dict[str, np.ndarray]) -> dic
 
 
 def to_json(value: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """`value` as JSON; arrays that it holds join `arrays`."""
+    """Return `value` as JSON; arrays in it are added to `arrays`."""
     if isinstance(value, Part):
         params = value.get_params(deep=False)
         return {
@@ -57,7 +57,7 @@ def _key(key: Any) -> Any:
 
 
 def from_json(value: Any, arrays: dict[str, np.ndarray], kernel: Any) -> Any:
-    """What `to_json` described; `kernel` is the function where there was one."""
+    """Return the part that `to_json` described; `kernel` replaces a function."""
     if not isinstance(value, dict):
         return value
     if "array" in value:

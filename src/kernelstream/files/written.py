@@ -12,7 +12,7 @@ class Written:
     """What can be written to a file."""
 
     def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
-        """The content of the file that `save` writes; `beside` joins its header, as JSON."""
+        """Return the content of the file that `save` writes; `beside` joins its header, as JSON."""
         raise TypeError(f"{type(self).__name__} must say what its file holds.")
 
     def write_to(

@@ -202,7 +202,7 @@ class EstimatorFleet:
         self._models = found
 
     def packed(self, models: np.ndarray) -> list[bytes]:
-        """All that each of some models knows, as bytes."""
+        """Return all that each of some models knows, as bytes."""
         return [self._models[place].to_bytes() for place in models.tolist()]
 
     def unpacked(self, contents: list[bytes]) -> Estimators:
@@ -235,7 +235,7 @@ class EstimatorFleet:
 
     @property
     def n_seen_(self) -> np.ndarray:
-        """The number of rows that each model has learned."""
+        """Return the number of rows that each model has learned."""
         is_new = (model is None or not model.__sklearn_is_fitted__() for model in self._models)
         return np.array([0 if new else model.n_seen_ for new, model in
                          zip(is_new, self._models, strict=True)])  # fmt: skip

@@ -100,7 +100,7 @@ class FleetModels(Written):
 
     @property
     def n_models(self) -> int:
-        """The number of models."""
+        """Return the number of models."""
         return self._n_asked if self._members is None else len(self._members.models)
 
     def __len__(self) -> int:
@@ -264,7 +264,7 @@ class FleetModels(Written):
 
     @property
     def classes_(self) -> np.ndarray:
-        """The labels, of classifiers."""
+        """Return the labels, of classifiers."""
         labels = None if self._members is None else self._members.labels
         if labels is None:
             raise AttributeError("this fleet has no classes, or does not know them yet")

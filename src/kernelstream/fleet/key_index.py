@@ -37,7 +37,7 @@ class KeyIndex:
 
     @property
     def n_free(self) -> int:
-        """The number of positions without a key."""
+        """Return the number of positions without a key."""
         return len(self._free)
 
     def keys(self) -> list[Any]:

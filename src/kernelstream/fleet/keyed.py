@@ -461,5 +461,5 @@ class KeyedFleet(SavedByKey):
 
     @property
     def n_waiting_(self) -> int:
-        """How many rows wait for their targets."""
+        """Return how many rows wait for their targets."""
         return len(self.waiting)

@@ -27,7 +27,7 @@ class SavedByKey(Written, PartitionedByKey):
     """Models by key that can be saved and read again."""
 
     def to_bytes(self, beside: dict[str, Any] | None = None) -> bytes:
-        """The content of the file that `save` writes, with a version and a checksum.
+        """Return the content of the file that `save` writes, with a version and a checksum.
 
         Parameters
         ----------
@@ -95,7 +95,7 @@ class SavedByKey(Written, PartitionedByKey):
 
     @classmethod
     def from_bytes(cls, content: bytes, max_bytes: Any = "auto") -> Self:
-        """A fleet from what `to_bytes` gave.
+        """Return a fleet from what `to_bytes` gave.
 
         Anything else (bytes that are cut short or changed, or that come from a newer version) is a
         `FileError`.
@@ -128,7 +128,7 @@ class SavedByKey(Written, PartitionedByKey):
     def rebuild(
         cls, header: dict[str, Any], arrays: dict[str, np.ndarray], max_bytes: int | None
     ) -> Self:
-        """The fleet that `save` described, checked down to every number."""
+        """Return the fleet that `save` described, checked down to every number."""
         check_version("the keyed fleet", header["keyed_version"], _VERSION)
         check_version("the rows that wait", header["waiting"]["version"], RECORDS["waiting"])
         params = {k: from_json(v, arrays, None) for k, v in header["params"].items()}

@@ -135,7 +135,7 @@ class ModelsByKey:
 
     @property
     def lacks_store(self) -> bool:
-        """Whether some models are in a store that was not attached yet (`attach`)."""
+        """Return whether some models are in a store that was not attached yet (`attach`)."""
         return self._mark is not None
 
     def _require_store(self) -> None:
@@ -346,7 +346,7 @@ class ModelsByKey:
 
     @property
     def classes_(self) -> np.ndarray:
-        """The labels, of classifiers."""
+        """Return the labels, of classifiers."""
         labels = self._labels()
         if labels is None:
             raise AttributeError("this fleet has no classes, or does not know them yet")
@@ -354,7 +354,7 @@ class ModelsByKey:
 
     @property
     def n_skipped_(self) -> int:
-        """The number of rows that were left out."""
+        """Return the number of rows that were left out."""
         return sum(self.skipped_.values())
 
     def __repr__(self) -> str:

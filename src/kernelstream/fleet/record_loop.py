@@ -78,7 +78,7 @@ class NoGrams(NamedTuple):
     """Norms are not corrected for points that are dropped."""
 
     def of_model(self, kernel, features, memory):
-        """Where the loop finds kernel values between the points of a model."""
+        """Return where the loop finds kernel values between the points of a model."""
         return _UNCORRECTED
 
 
@@ -248,7 +248,7 @@ def _learn(
 def scores(
     models: Models, X: np.ndarray, members: np.ndarray | None, n_threads: int
 ) -> np.ndarray:  # fmt: skip
-    """The scores of each row by the model in `members` (None: row i by model i).
+    """Return the scores of each row by the model in `members` (None: row i by model i).
 
     The caller is inside the models' gate.
     """

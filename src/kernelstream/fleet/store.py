@@ -179,7 +179,7 @@ class ModelStore:
             yield from (from_text(line[0]) for line in lines)
 
     def chunks(self) -> Iterator[tuple[list[Any], list[bytes]]]:
-        """All keys and their models, some at a time, in the order of the keys' text."""
+        """Yield all keys and their models, some at a time, in the order of the keys' text."""
         for lines in self._lines("key, checksum, content"):
             yield [from_text(line[0]) for line in lines], [self._sound(*line) for line in lines]
 
@@ -198,7 +198,7 @@ class ModelStore:
             last = lines[-1][0]
 
     def read(self, keys: list[Any]) -> dict[Any, bytes]:
-        """The models of those keys that are in the store."""
+        """Return the models of those keys that are in the store."""
         found: dict[Any, bytes] = {}
         if not len(self):
             return found
@@ -369,7 +369,7 @@ class ModelStore:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, in the file and in what the store knows of itself."""
+        """Yield all or nothing, in the file and in what the store knows of itself."""
         with self._clear_errors():
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -405,7 +405,7 @@ class ModelStore:
 
 
 def _digest(line: tuple[Any, ...]) -> int:
-    """A number for a line of `models`; their sum changes when any of them does."""
+    """Return a number for a line of `models`; their sum changes when any of them does."""
     return zlib.crc32(repr(line).encode())
 
 

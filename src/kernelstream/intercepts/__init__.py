@@ -60,7 +60,7 @@ class InterceptRule(NamedTuple):
         return capped
 
     def largest_move(self, step_size, xi, limit):
-        """How far an offset can move at most."""
+        """Return how far an offset can move at most."""
         if not self.fitted:
             return 0.0
         farthest = 0.0

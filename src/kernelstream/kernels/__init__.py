@@ -56,7 +56,7 @@ discover(__name__, __path__)
 
 
 def names() -> list[str]:
-    """The kernels that have a name.
+    """Return the kernels that have a name.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def names() -> list[str]:
 
 
 def as_kernel(kernel: Any, given: dict[str, Any]) -> Kernel:
-    """A kernel part from what a user may give: a name with its parameters, a part, a function.
+    """Make a kernel part from a name with its parameters, a part, or a function.
 
     Parameters
     ----------

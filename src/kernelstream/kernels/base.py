@@ -45,7 +45,7 @@ class Kernel(Part):
     adds_up = True  # whether `block` makes do with squared norms as row cache, or with none
 
     def resolve(self, n_features: int, fineness: float | None = None) -> "Kernel":
-        """The same kernel with a number in place of gamma="auto": 1 / n_features.
+        """Return the same kernel with a number in place of gamma="auto": 1 / n_features.
 
         `fineness` is given where rows have unit length, and 1 / n_features would make all of them
         alike: the gamma that an RBF kernel should then have.
@@ -57,23 +57,23 @@ class Kernel(Part):
         return self
 
     def auto_gamma(self, n_features: int, fineness: float | None) -> float:
-        """The number that gamma="auto" stands for, see `resolve`."""
+        """Return the number that gamma="auto" stands for, see `resolve`."""
         return 1.0 / n_features if fineness is None else 1.0
 
     def for_task(self, task: str) -> "Kernel":
-        """The same kernel with what only the task can tell."""
+        """Return the same kernel with what only the task can tell."""
         return self
 
     def n_explicit(self, n_features: int) -> int:
-        """How many explicit features phi(x) of rows with so many features has."""
+        """Return how many explicit features phi(x) of rows with so many features has."""
         raise TypeError(f"{type(self).__name__} has no explicit features.")
 
     def features(self, X: Any, x: np.ndarray) -> Any:
-        """phi(x) of every row, dense in C order or sparse; x is their `row_cache`."""
+        """Return phi(x) of every row, dense in C order or sparse; x is their `row_cache`."""
         raise TypeError(f"{type(self).__name__} has no explicit features.")
 
     def row_cache(self, X: Any) -> np.ndarray:
-        """One number per row, needed by `block`."""
+        """Return one number per row, needed by `block`."""
         raise TypeError(f"{type(self).__name__} must say what it needs to know of a row.")
 
     def block(self, P: Any, X: Any, p: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
@@ -81,11 +81,11 @@ class Kernel(Part):
         raise TypeError(f"{type(self).__name__} must say how to make a block.")
 
     def prepared(self, dtype: Any) -> Callable[..., None]:
-        """`block` for rows of one precision, with everything ready that can be."""
+        """Return `block` for rows of one precision, with all preparations made."""
         return self.block
 
     def values(self, P: Any, X: Any, p: Any, x: Any, summed: bool) -> Any:
-        """k(P, X) as an array of the library of P and X, which may be on a device.
+        """Return k(P, X) as an array of the library of P and X, which may be on a device.
 
         The numbers that `block` writes. `summed`: distances are summed up feature by feature, as
         where `loses_digits`.
@@ -95,26 +95,26 @@ class Kernel(Part):
         )
 
     def diagonal(self, x: np.ndarray) -> np.ndarray | float | None:
-        """k(x, x) of each row from its `row_cache`, or None where only `block` can tell."""
+        """Return k(x, x) of each row from its `row_cache`, or None where only `block` can tell."""
         raise TypeError(f"{type(self).__name__} must say its diagonal.")
 
     def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
-        """Whether `of_products` would lose digits that matter, for rows of these squared norms."""
+        """Return whether `of_products` would lose significant digits for these squared norms."""
         return False
 
     def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray) -> np.ndarray:
-        """The gradients of f = sum_i coef_i k(P_i, .) at the rows X.
+        """Return the gradients of f = sum_i coef_i k(P_i, .) at the rows X.
 
         `coef` has a line for every output; answers (outputs, rows, features).
         """
         raise TypeError(f"{type(self).__name__} has no gradients.")
 
     def compiles(self) -> bool:
-        """Whether there is a compiled rule."""
+        """Return whether there is a compiled rule."""
         return True
 
     def to_rule(self, dtype: Any = np.float64) -> Any:
-        """The compiled rule, whose `write_column` writes k(rows, x) for the first n rows.
+        """Return the compiled rule, whose `write_column` writes k(rows, x) for the first n rows.
 
         It is given the rows as `features`, a line for every feature.
         """
@@ -124,7 +124,7 @@ class Kernel(Part):
         )
 
     def magnitude(self, x: np.ndarray) -> np.ndarray:
-        """One number per row, from its `row_cache`, that bounds whatever `block` computes."""
+        """Return one number per row, from its `row_cache`, that bounds every value of `block`."""
         return x
 
     def __add__(self, other: Any) -> "Kernel":
@@ -136,7 +136,7 @@ class Kernel(Part):
     __rmul__ = __mul__
 
     def __call__(self, X: Any, Z: Any = None) -> np.ndarray:
-        """The block k(X, Z) as an array, for looking at a kernel."""
+        """Return the block k(X, Z) as an array, for looking at a kernel."""
         X = _as_rows(X)
         Z = X if Z is None else _as_rows(Z)
         if sparse.issparse(X) != sparse.issparse(Z):
@@ -157,26 +157,26 @@ class MappedKernel(Kernel):
     maps = True  # whether the map is anything but the quantity itself
 
     def to_map(self, number_type: Any) -> Any:
-        """The map as a rule; `number_type` is that of its numbers, float or numpy.float32."""
+        """Return the map as a rule; `number_type` is float or numpy.float32."""
         raise TypeError(f"{type(self).__name__} must say its map.")
 
     @property
     def from_products(self) -> bool:  # type: ignore[override]
-        """Whether the quantity is made of inner products and squared norms."""
+        """Return whether the quantity is made of inner products and squared norms."""
         return self.quantity.from_products
 
     def loses_digits(self, x: np.ndarray, dtype: np.dtype) -> bool:
         return self.quantity.loses_digits(x, dtype, self.steepness())
 
     def slope(self, q: np.ndarray) -> np.ndarray:
-        """The derivative of the map, where `is_smooth`."""
+        """Return the derivative of the map, where `is_smooth`."""
         raise TypeError(f"{type(self).__name__} must say the derivative of its map.")
 
     def gradients(self, P, X, coef):
         return self.quantity.gradients(P, X, coef, self.slope)
 
     def steepness(self) -> float:
-        """How much the map makes of a small difference of the quantity."""
+        """Return how much the map makes of a small difference of the quantity."""
         return 1.0
 
     def row_cache(self, X):
@@ -225,11 +225,11 @@ class KernelRule(NamedTuple):
             out[i] = self.map.map_value(out[i])
 
     def value_at(self, features, i, x):
-        """k(row i, x): what `write_column` writes, one at a time, for sums of kernels."""
+        """Return k(row i, x), one value of `write_column`, for sums of kernels."""
         return self.map.map_value(self.quantity.between(features, i, x))
 
     def of_products(self, product, p, x):
-        """k(p, x) of two rows from their inner product and their squared norms."""
+        """Return k(p, x) of two rows from their inner product and their squared norms."""
         return self.map.map_value(self.quantity.complete(product, p, x))
 
 
@@ -264,7 +264,7 @@ def _as_rows(X: Any) -> Any:
 
 
 def number_of(dtype: Any) -> Any:
-    """The type of the numbers in a rule for rows of a precision."""
+    """Return the type of the numbers in a rule for rows of a precision."""
     return np.float32 if np.dtype(dtype) == np.float32 else float
 
 

@@ -21,11 +21,11 @@ class FeatureMap(Kernel):
     may_widen = False  # the matrix belongs to the number of inputs
 
     def new_projection(self, n_inputs: int) -> np.ndarray:
-        """The matrix with which rows are multiplied."""
+        """Return the matrix with which rows are multiplied."""
         raise TypeError(f"{type(self).__name__} must say its matrix.")
 
     def projection(self, n_inputs: int, dtype: Any) -> np.ndarray:
-        """`new_projection` in a precision, made once."""
+        """Return `new_projection` in a precision, made once."""
         made = self.__dict__.setdefault("_projections", {})
         key = n_inputs, np.dtype(dtype)
         if key not in made:

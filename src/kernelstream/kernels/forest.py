@@ -104,7 +104,7 @@ class Forest(Kernel):
         return int(self.n_trees) * int(self.max_nodes)
 
     def row_cache(self, X):
-        """The largest number of each row: trees compare, and nothing else can overflow."""
+        """Return the largest number of each row: trees compare, and nothing else can overflow."""
         if sparse.issparse(X):
             return np.asarray(abs(X).max(axis=1).todense(), X.dtype).reshape(-1)
         return np.abs(X).max(axis=1, initial=0.0)

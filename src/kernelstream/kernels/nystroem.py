@@ -21,7 +21,7 @@ _SMALLEST_REMAINDER = 1e-8
 def grow_factor(
     factor: np.ndarray, n: int, between: np.ndarray, own: np.ndarray, may_join: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Features of rows, some of which become landmarks on the way.
+    """Return features of rows, some of which become landmarks on the way.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class Nystroem(FeatureMap):
         return len(self._independent(np.dtype(float))[0])
 
     def _independent(self, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Landmarks that are no combination of those before them, their row cache, and L."""
+        """Return the independent landmarks, their row cache, and L."""
         made = self.__dict__.setdefault("_projections", {})
         if dtype not in made:
             if isinstance(self.landmarks, Integral):

@@ -30,15 +30,15 @@ class Quantity(Protocol):
     from_products: bool  # whether `complete` makes it of <p, x> and the squared norms
 
     def row_cache(self, X: Any) -> np.ndarray:
-        """One number per row."""
+        """Return one number per row."""
         ...
 
     def loses_digits(self, x: np.ndarray, dtype: np.dtype, steepness: float) -> bool:
-        """Whether `complete` would lose the digits that matter, for rows of these norms."""
+        """Return whether `complete` would lose the digits that matter, for rows of these norms."""
         ...
 
     def own(self, x: Any) -> Any:
-        """The quantity of each row with itself, from its row cache."""
+        """Return the quantity of each row with itself, from its row cache."""
         ...
 
     def raw(self, P: Any, X: Any, p: Any, x: Any, out: np.ndarray, steepness: float) -> bool:
@@ -49,11 +49,11 @@ class Quantity(Protocol):
         ...
 
     def of_arrays(self, P: Any, X: Any, p: Any, x: Any, summed: bool) -> Any:
-        """The quantity for all pairs, of arrays of any library; `summed`: feature by feature."""
+        """Compute the quantity for all pairs, for arrays of any library; `summed`: by feature."""
         ...
 
     def gradients(self, P: np.ndarray, X: np.ndarray, coef: np.ndarray, slope: Any) -> np.ndarray:
-        """`Kernel.gradients`, for a map with this derivative."""
+        """Compute `Kernel.gradients`, for a map with this derivative."""
         ...
 
 
@@ -81,7 +81,7 @@ class SquaredDistanceRule(NamedTuple):
     """The squared distance in compiled code."""
 
     def complete(self, raw, p, x):
-        """|p - x|^2 from the inner product and the squared norms."""
+        """Return |p - x|^2 from the inner product and the squared norms."""
         return not_negative(p + x - (raw + raw))  # rounding may make a distance negative
 
     def add_column(self, features, n, x, out):
@@ -212,7 +212,7 @@ class _L1Distance:
 
 
 def _weighted_sums(slopes: np.ndarray, coef: np.ndarray, P: np.ndarray) -> np.ndarray:
-    """``sum_i coef_ki slopes_ij P_i`` of all outputs k and rows j, as one matrix product."""
+    """Return ``sum_i coef_ki slopes_ij P_i`` of all outputs k and rows j, by a matrix product."""
     n_outputs, n_features = len(coef), P.shape[1]
     weighted = (coef.T[:, :, None] * P[:, None, :]).reshape(len(P), n_outputs * n_features)
     sums = (slopes.T @ weighted).reshape(slopes.shape[1], n_outputs, n_features)
@@ -220,7 +220,7 @@ def _weighted_sums(slopes: np.ndarray, coef: np.ndarray, P: np.ndarray) -> np.nd
 
 
 def _sum_of_differences(P: Any, X: Any, function: Any) -> Any:
-    """The sum over the features of a function of p - x, for all pairs, so many lines at a time."""
+    """Sum a function of p - x over the features, for all pairs, some rows at a time."""
     xp, n = namespace_of(P), P.shape[0]
     n_lines = max(1, _DIFFERENCES // max(1, X.shape[0] * X.shape[1]))
     pieces = [P[i : min(i + n_lines, n), :] for i in range(0, max(n, 1), n_lines)]

@@ -73,7 +73,7 @@ class RandomFourier(FeatureMap):
         return np.ones_like(x)
 
     def new_projection(self, n_inputs: int) -> np.ndarray:
-        """The frequencies, of shape (inputs, n_features / 2)."""
+        """Return the frequencies, of shape (inputs, n_features / 2)."""
         random = np.random.default_rng([int(self.random_state), n_inputs])
         n = self.n_features // 2
         if self.approximates == "laplacian":

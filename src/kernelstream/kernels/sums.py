@@ -32,14 +32,14 @@ def _sums_over_rows(indptr, data, squared, sums):
 
 
 def sums_over_rows(X: Any, squared: bool) -> np.ndarray:
-    """Of every sparse row, the sum of its squares, or of its absolute values."""
+    """Sum the squares, or the absolute values, of every sparse row."""
     sums = np.empty(X.shape[0], X.dtype)
     _sums_over_rows(X.indptr, X.data, squared, sums)
     return sums
 
 
 def squared_norms(X: Any) -> np.ndarray:
-    """|x|^2 of every row."""
+    """Return |x|^2 of every row."""
     if sparse.issparse(X):
         return sums_over_rows(X, squared=True)
     if is_elsewhere(X):
@@ -51,7 +51,7 @@ def squared_norms(X: Any) -> np.ndarray:
 
 @partial(compiled, allocates=True)
 def _sum_over_common(p_ptr, p_index, p_data, x_ptr, x_index, x_data, place, products, out):
-    """For every two rows, a sum over the features in which neither is zero.
+    """Sum over the features in which neither of two rows is zero, for every two rows.
 
     Of the products p x, or of |p - x| - |p| - |x|. `place` has a zero for every feature, also
     afterwards.
@@ -93,7 +93,7 @@ _of_thread = threading.local()
 
 
 def sums_over_common(P: Any, X: Any, products: bool, out: np.ndarray) -> None:
-    """For every two sparse rows, what `_sum_over_common` says, into `out`."""
+    """Write the sums of `_sum_over_common` for every two sparse rows into `out`."""
     # Zeros that are kept: with a million features, to make them costs more than to use them.
     place = getattr(_of_thread, "place", None)
     if place is None or len(place) < X.shape[1]:

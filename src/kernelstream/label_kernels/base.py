@@ -14,11 +14,11 @@ class LabelStructure(Part):
     """Base class of the label structures. Labels are the names of the user: strings or integers."""
 
     def label_names(self) -> list[Any]:
-        """The labels, in the order of the scores."""
+        """Return the labels, in the order of the scores."""
         raise TypeError(f"{type(self).__name__} must implement label_names.")
 
     def to_rule(self) -> Any:
-        """The compiled form of the structure, made once per object."""
+        """Return the compiled form of the structure, made once per object."""
         made = self.__dict__.get("_rule")
         if made is None:
             self.check()
@@ -29,11 +29,11 @@ class LabelStructure(Part):
         raise TypeError(f"{type(self).__name__} must implement _make_rule.")
 
     def n_outputs(self) -> int:
-        """The number of outputs of a model with these labels."""
+        """Return the number of outputs of a model with these labels."""
         return len(self.label_names())
 
     def n_bytes(self) -> int:
-        """About how much memory `to_rule` takes."""
+        """Return roughly how much memory `to_rule` takes."""
         return 64 * len(self.label_names())
 
     def set_params(self, **params: Any) -> "LabelStructure":
@@ -57,7 +57,7 @@ class LabelStructure(Part):
         return hash((type(self), tuple(self.label_names())))
 
     def codes(self, y: Any) -> np.ndarray:
-        """The position of each label of y among `label_names`."""
+        """Return the position of each label of y among `label_names`."""
         if "_index" not in self.__dict__:
             self._index = {name: i for i, name in enumerate(self.label_names())}
         names = np.asarray(y).reshape(-1).tolist()
@@ -76,7 +76,7 @@ class LabelStructure(Part):
         return ""
 
     def distances(self, y: Any, predicted: Any) -> np.ndarray:
-        """The distance of each predicted label from the true one.
+        """Return the distance of each predicted label from the true one.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class LabelStructure(Part):
         return distances
 
     def distance_matrix(self) -> np.ndarray:
-        """Delta: the distances between all labels."""
+        """Return Delta, the distances between all labels."""
         names = self.label_names()
         n = len(names)
         first, second = np.divmod(np.arange(n * n), n)
@@ -106,12 +106,12 @@ class LabelStructure(Part):
         return distances.reshape(n, n)
 
     def kernel_matrix(self) -> np.ndarray:
-        """kappa: the kernel values between all labels."""
+        """Return kappa, the kernel values between all labels."""
         B = self.label_scores(np.eye(self.n_outputs()))  # one column per label
         return B.T @ B
 
     def label_scores(self, outputs: np.ndarray) -> np.ndarray:
-        """The scores of the labels from the outputs of a model, row by row."""
+        """Return the scores of the labels from the outputs of a model, row by row."""
         scores = np.empty((len(outputs), len(self.label_names())))
         score_rows(self.to_rule(), np.ascontiguousarray(outputs), scores)
         return scores

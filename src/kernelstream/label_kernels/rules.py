@@ -24,7 +24,7 @@ __all__ = ["MatrixLabels", "PlainLabels", "TreeLabels", "measure_pairs", "score_
 
 @helper
 def _first_climbs(depth, a, b):
-    """Whether the first of two nodes moves up next, on the way to their common ancestor."""
+    """Return whether the first of two nodes moves up next, on the way to their common ancestor."""
     return b < 0 or (a >= 0 and depth[a] >= depth[b])
 
 

@@ -132,7 +132,7 @@ class LabelGraph(_TableStructure):
             _check_kernel(self.kernel, len(self.labels))
 
     def nodes(self) -> list[Any]:
-        """The labels, followed by the nodes that are not labels."""
+        """Return the labels, followed by the nodes that are not labels."""
         return list(
             dict.fromkeys([*self.labels, *(name for edge in self.edges for name in edge[:2])])
         )

@@ -97,7 +97,7 @@ class Taxonomy(LabelStructure):
         return ""
 
     def ancestors(self, labels: Any, depth: int) -> np.ndarray:
-        """The ancestor of each label at a depth, or the label itself if it is not that deep.
+        """Return the ancestor of each label at a depth, or the label itself if it is not that deep.
 
         Parameters
         ----------

@@ -69,7 +69,7 @@ class Work(NamedTuple):
 
 @helper
 def sign(y, k, n_outputs):
-    """-1 or +1: one class against the rest.
+    """Return -1 or +1: one class against the rest.
 
     A single output is that of two classes, where y is the sign, or that of the first class in a
     stream, whose number is zero.
@@ -81,7 +81,7 @@ def sign(y, k, n_outputs):
 
 @helper
 def _ways(expansion, active, k, j):
-    """Whether a coefficient may grow, and whether it may shrink."""
+    """Return whether a coefficient may grow, and whether it may shrink."""
     alpha = expansion.coef[k, 0, j]
     if sign(active.y[j], k, expansion.coef.shape[0]) > 0.0:
         return alpha < active.limit[j], alpha > 0.0
@@ -90,7 +90,7 @@ def _ways(expansion, active, k, j):
 
 @helper
 def _extremes(expansion, active, k, slack):
-    """The slot of the largest gradient that may grow, and of the smallest that may shrink.
+    """Return the slot of the largest gradient that may grow, and of the smallest that may shrink.
 
     A step leaves the gradients of its pair equal, so that near-ties are the rule. In a stream they
     go to the lowest slot, lest rounding choose.
@@ -114,14 +114,14 @@ def _extremes(expansion, active, k, slack):
 
 @helper
 def _look(expansion, active, slack, work):
-    """The extremes of every output."""
+    """Find the extremes of every output."""
     for k in range(expansion.coef.shape[0]):
         work.up[k], work.down[k] = _extremes(expansion, active, k, slack)
 
 
 @helper
 def _middle(active, k, up, down):
-    """The intercept: half way between the extremes. With one label only, that label's score."""
+    """Return the intercept, half way between the extremes, or the score of the only label."""
     if up < 0 and down < 0:
         return 0.0
     if up < 0 or down < 0:
@@ -131,7 +131,7 @@ def _middle(active, k, up, down):
 
 @helper
 def _move(source, expansion, active, k, i, j, length):
-    """``alpha_i += length, alpha_j -= length``; whether all numbers can be represented."""
+    """Add length to alpha_i, subtract it from alpha_j; return whether both are finite."""
     n, g = expansion.n_points[0], active.gradients[k]
     line_i = source.line_of_slot(i, n)
     line_j = source.line_of_slot(j, n)
@@ -164,7 +164,7 @@ def _step(source, expansion, active, k, i, j):
 
 @helper
 def _take_out(source, expansion, active, slot):
-    """Free a slot; the last one moves to its place."""
+    """Free a slot; the last point moves there."""
     last = expansion.n_points[0] - 1
     source.free_slot(slot, last)
     for k in range(expansion.coef.shape[0]):
@@ -215,7 +215,7 @@ def _give_away(source, expansion, active, k, goes):
 
 @helper
 def _first_to_go(expansion, active, oldest):
-    """The point that makes room for another: the oldest, or that of the smallest coefficients.
+    """Return the point to drop: the oldest, or the one with the smallest coefficients.
 
     Points without a coefficient go before all others, the oldest of them first.
     """
@@ -234,7 +234,7 @@ def _first_to_go(expansion, active, oldest):
 
 @helper
 def _row_gradients(expansion, y, margin, work):
-    """The gradients of a row that is no point, from its kernel values."""
+    """Compute the gradients of a row that is not a point, from its kernel values."""
     n_outputs = expansion.coef.shape[0]
     for k in range(n_outputs):
         alpha, total = expansion.coef[k, 0], margin * sign(y, k, n_outputs)
@@ -245,7 +245,7 @@ def _row_gradients(expansion, y, margin, work):
 
 @helper
 def _is_wanted(expansion, active, y, tolerance, work):
-    """Whether a row contradicts the active set, in any output; or is among the first."""
+    """Return whether a row contradicts the active set, in any output; or is among the first."""
     n, n_outputs = expansion.n_points[0], expansion.coef.shape[0]
     if n < 2 * SEEDS and n < expansion.coef.shape[2]:
         return True
@@ -261,7 +261,7 @@ def _is_wanted(expansion, active, y, tolerance, work):
 
 @helper
 def _process(source, expansion, active, task, i, k_xx, setting, work):
-    """PROCESS: take in a row that contradicts the active set; whether numbers are sound."""
+    """PROCESS a row that contradicts the active set; return whether all numbers are finite."""
     n_outputs, sound, y = expansion.coef.shape[0], True, task.y[i]
     if not _is_wanted(expansion, active, y, setting.tolerance, work):
         return True
@@ -294,7 +294,7 @@ def _process(source, expansion, active, task, i, k_xx, setting, work):
 
 @helper
 def _reprocess(source, expansion, active, k, setting):
-    """A step on the worst pair of an output; how much it violated, and whether it is sound."""
+    """Step on the worst pair of an output; return the violation, and whether numbers are finite."""
     up, down = _extremes(expansion, active, k, setting.slack)
     if up < 0 or down < 0:
         return 0.0, True
@@ -306,7 +306,7 @@ def _reprocess(source, expansion, active, k, setting):
 
 @helper
 def _is_idle(expansion, active, s, work):
-    """Whether a point has no coefficient, and is beyond the extremes, in every output."""
+    """Return whether a point has no coefficient, and is beyond the extremes, in every output."""
     n_outputs = expansion.coef.shape[0]
     for k in range(n_outputs):
         if expansion.coef[k, 0, s] != 0.0:
@@ -340,7 +340,7 @@ def _drop_idle(source, expansion, active, slack, work):
 
 @compiled
 def learn_on_active_set(source, expansion, active, b, task, seen, setting, work):
-    """PROCESS each row, then REPROCESS once; how many rows. Fewer than all: the next is refused."""
+    """PROCESS each row, then REPROCESS once; return the number of learned rows."""
     n_outputs, margin, slack = expansion.coef.shape[0], setting.margin, setting.slack
     _look(expansion, active, slack, work)
     for position in range(task.order.shape[0]):
@@ -375,7 +375,7 @@ def learn_on_active_set(source, expansion, active, b, task, seen, setting, work)
 
 @compiled
 def finish_active_set(source, expansion, active, b, setting, most, work):
-    """REPROCESS until no pair violates more than the tolerance; the largest violation left."""
+    """REPROCESS until every violation is within the tolerance; return the largest."""
     largest, tolerance, slack = 0.0, setting.tolerance, setting.slack
     _look(expansion, active, slack, work)
     for k in range(expansion.coef.shape[0]):

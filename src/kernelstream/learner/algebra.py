@@ -24,19 +24,19 @@ class _OnHost:
     xp: Any = np
 
     def there(self, array: Any) -> Any:
-        """Numbers of the host, or a matrix of the state, as arrays that can be multiplied there."""
+        """Return numbers of the host, or a matrix of the state, as arrays of this algebra."""
         return np.asarray(array, np.float64)
 
     def here(self, array: Any) -> np.ndarray:
-        """The way back."""
+        """Return the way back."""
         return array
 
     def of_points(self, values: Values) -> Any:
-        """k(points, rows) of a tile, there."""
+        """Return k(points, rows) of a tile, on the device."""
         return self.there(values.k[: values.n_points])
 
     def lines(self, matrix: Any, places: np.ndarray) -> Any:
-        """Some lines of a matrix, as a copy."""
+        """Return some lines of a matrix, as a copy."""
         return matrix[places]
 
     def put(self, matrix: Any, places: np.ndarray, lines: Any) -> None:
@@ -44,15 +44,15 @@ class _OnHost:
         matrix[places] = lines
 
     def identity(self, n: int) -> Any:
-        """I."""
+        """Return the identity matrix."""
         return np.eye(n)
 
     def diagonal(self, square: Any) -> Any:
-        """The diagonal of a matrix."""
+        """Return the diagonal of a matrix."""
         return square.diagonal()
 
     def line_products(self, one: Any, other: Any) -> Any:
-        """The inner products of lines with the lines of another matrix."""
+        """Return the inner products of lines with the lines of another matrix."""
         return np.einsum("ij,ij->i", one, other)
 
     def subtract_square(self, square: Any, n: int, lines: Any, times: float = 1.0) -> None:
@@ -65,7 +65,7 @@ class _OnHost:
         _subtract(square, lines.T @ lines, times)
 
     def move(self, square: Any, n: int, free: np.ndarray, last: np.ndarray) -> None:
-        """Of n lines and columns, put the `last` ones in the places of those that are `free`."""
+        """Move the `last` of n rows and columns into the slots that are `free`."""
         square[free, :n] = square[last, :n]
         square[:n, free] = square[:n, last]
 
@@ -142,7 +142,7 @@ _HOST = _OnHost()
 
 
 def algebra_of(matrix: Any) -> Any:
-    """The algebra of where a matrix is."""
+    """Return the algebra of where a matrix is."""
     return _elsewhere(matrix.library) if isinstance(matrix, DeviceMatrix) else _HOST
 
 
@@ -152,7 +152,7 @@ def _elsewhere(library: Any) -> _Elsewhere:
 
 
 def inverse_root(matrix: np.ndarray) -> np.ndarray | None:
-    """R with R^T R = matrix^-1, of a matrix that is symmetric and positive except for rounding."""
+    """Return R with R^T R = matrix^-1, for a matrix that is positive except for rounding."""
     factor, failed = lapack.dpotrf(0.5 * (matrix + matrix.T), lower=1, clean=1)
     if failed:
         return None
@@ -169,7 +169,7 @@ def _subtract(square, product, times):
 
 @compiled
 def _mirror(upper, out):
-    """The symmetric matrix of which `upper` has the entries above the diagonal."""
+    """Fill in the lower half of a symmetric matrix, given the upper one."""
     for i in range(upper.shape[0]):
         for j in range(i, upper.shape[0]):
             out[i, j] = upper[i, j]

@@ -36,7 +36,7 @@ def mean_of_functions(
     machines: Sequence["Machine"], weights: np.ndarray, outputs: Sequence[np.ndarray],
     machine: "Machine",
 ) -> None:  # fmt: skip
-    """f is the mean of the functions, and so are the numbers of the other parts."""
+    """Make f the mean of the functions, and average the numbers of the other parts."""
     for part in _MEANS:
         _mean_of_state(machines, weights, outputs, machine, part)
     coef = np.zeros((machine.n_outputs, sum(one.n_points for one in machines)))
@@ -65,7 +65,7 @@ def _mean_of_state(
     machines: Sequence["Machine"], weights: np.ndarray, outputs: Sequence[np.ndarray],
     machine: "Machine", part: str,
 ) -> None:  # fmt: skip
-    """Numbers are weighted means, counts are sums; what belongs to single points begins anew."""
+    """Average numbers, add counts, and reset what belongs to single points."""
     records = [dict(arrays(getattr(one.state, part))) for one in machines]
     declared = dict(fields(getattr(machine.declared, part)))
     for name, array in arrays(getattr(machine.state, part)):
@@ -99,7 +99,7 @@ def _put_points(machine: "Machine", rows: Any, coef: np.ndarray) -> None:
 
 
 def _settle(machine: "Machine", coef: np.ndarray, values: np.ndarray) -> None:
-    """The norms of f, whose trace begins anew."""
+    """Recompute the norms of f and reset its trace."""
     expansion = machine.state.expansion
     expansion.size2[: coef.shape[1]] = np.einsum("ij,ij->j", coef, coef)
     expansion.norm2[0] = max(float(np.vdot(coef, values)), 0.0)
@@ -165,13 +165,13 @@ def closest_on_few(
 
 
 def _largest(kernel: Any, rows: Any, coef: np.ndarray, n: int) -> np.ndarray:
-    """The points with the largest terms of f, in the order in which they stand."""
+    """Return the points with the largest terms of f, in the order in which they stand."""
     sizes = (coef**2).sum(axis=0) * _diagonal(kernel, rows)
     return np.sort(np.argsort(-sizes, kind="stable")[:n])
 
 
 def _diagonal(kernel: Any, rows: Any) -> np.ndarray:
-    """k(x, x) of every row."""
+    """Return k(x, x) of every row."""
     found = kernel.diagonal(kernel.row_cache(rows))
     if found is not None:
         return np.array(np.broadcast_to(found, (rows.shape[0],)), dtype=np.float64)
@@ -185,7 +185,7 @@ def product_of_posteriors(
     machines: Sequence["Machine"], weights: np.ndarray, outputs: Sequence[np.ndarray],
     machine: "Machine",
 ) -> None:  # fmt: skip
-    """The product of the posteriors on a joint dictionary, machine after machine."""
+    """Multiply the posteriors on a joint dictionary, machine after machine."""
     size = machine.parts.budget.limit()
     n_slots = (size or 0) + sum(one.n_points for one in machines)
     if size is not None:
@@ -277,7 +277,7 @@ def _extend(joint: "Machine", one: "Machine") -> np.ndarray:
 
 
 def _independent(left: np.ndarray, gram: np.ndarray, rule: Any) -> np.ndarray:
-    """Points that a dictionary does not stand for, those first that are farthest from it."""
+    """Return the points that a dictionary does not represent, the farthest first."""
     left, chosen = left.copy(), []
     share, least = rule.dependence()
     most = np.maximum(share * gram.diagonal(), least)
@@ -297,7 +297,7 @@ def product_of_weights(
     machines: Sequence["Machine"], weights: np.ndarray, outputs: Sequence[np.ndarray],
     machine: "Machine",
 ) -> None:  # fmt: skip
-    """The product of the posteriors of weights, whose prior is I / c."""
+    """Multiply the posteriors of weights, whose prior is I / c."""
     c, state = machine.model.regularization, machine.state
     n = state.update.covariance.shape[0]
     precision, moments = c * np.eye(n), np.zeros((machine.n_outputs, n))

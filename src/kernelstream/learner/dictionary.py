@@ -47,7 +47,7 @@ class DictionaryWork(NamedTuple):
 
 
 def new_dictionary_work(k: np.ndarray, inverse: np.ndarray, n_outputs: int) -> DictionaryWork:
-    """Memory for a tile with the kernel values k, and its rows over the dictionary (3.9).
+    """Return memory for a tile with the kernel values k, and its rows over the dictionary (3.9).
 
     There is room for the points that join.
     """
@@ -129,7 +129,7 @@ def learn_dictionary(model, state, tile, trail, work, writer):
 
 @helper(inlines=True)  # to pass all these arrays takes long
 def read(model, state, tile, trail, i, scores, target):
-    """What the model says of row i, and what it should say."""
+    """Compute the scores of row i, and its target."""
     expansion, epsilon = state.expansion, state.margin.epsilon[0]
     n, n_outputs = expansion.n_points[0], scores.shape[0]
     for k in range(n_outputs):
@@ -150,7 +150,7 @@ def read(model, state, tile, trail, i, scores, target):
 
 @helper
 def is_sound(target, scores, k_xx, most, weight, c, newton):
-    """Whether nothing that a row can do to the model leaves the range of sound numbers."""
+    """Return whether nothing that a row can do to the model leaves the range of sound numbers."""
     largest, size = 0.0, 0.0
     for k in range(target.shape[0]):
         largest = max(largest, abs(target[k]))
@@ -166,7 +166,7 @@ def is_sound(target, scores, k_xx, most, weight, c, newton):
 
 @helper(apart=True)
 def shrink_and_multiply(covariance, n, share, gain, a, product):
-    """P <- P - share gain^T, P a and a . P a, in one pass over the memory: what a row costs."""
+    """Compute P <- P - share gain^T, P a and a . P a in one pass over the memory."""
     product[:n] = 0.0
     for m in range(0, n - 1, 2):  # two lines at a time: product is then touched half as often
         first, second = covariance[m], covariance[m + 1]
@@ -189,7 +189,7 @@ def shrink_and_multiply(covariance, n, share, gain, a, product):
 
 @helper
 def largest_variance(covariance, n, a):
-    """At least what a . P a would be if all its terms had the size that P's diagonal allows."""
+    """Return the value of a . P a if all its terms had the size that the diagonal of P allows."""
     total = 0.0
     for m in range(n):
         total += a[m] * a[m] * abs(covariance[m, m])
@@ -198,7 +198,7 @@ def largest_variance(covariance, n, a):
 
 @helper
 def distance2(k, i, n, a, k_xx):
-    """What remains of row i beside its combination of the points, squared, as K's inverse has it.
+    """Return the squared distance of row i from the span of the points, by K's inverse.
 
     With `ridge`, that is in k_xx, this is not (3.10).
     """

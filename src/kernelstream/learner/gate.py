@@ -31,12 +31,12 @@ class Gate:
             self.readers -= 1
 
     def for_writing(self) -> AbstractContextManager[Any]:
-        """The lock to hold while a machine learns a block in place, or one that nobody waits for.
+        """Return the lock to hold while a machine learns a block in place.
 
         Where no other thread exists, nobody can read meanwhile.
         """
         return self.lock if no_other_thread() else nullcontext()
 
     def is_free(self) -> bool:
-        """Whether a machine may learn a block in place: nobody reads, and nobody could begin to."""
+        """Return whether a machine may learn in place: nobody reads or could begin to."""
         return no_other_thread() and not self.readers

@@ -56,7 +56,7 @@ class ComputedLines(NamedTuple):
         return own[0]
 
     def admit_row(self, i, slot, column, k_xx):
-        """Row i becomes the point in the next slot; its kernel values are known."""
+        """Make row i the point in the next slot; its kernel values are known."""
         for j in range(self.rows.shape[1]):
             self.features[j, slot] = self.rows[i, j]
         self.own[slot] = k_xx
@@ -69,14 +69,14 @@ class ComputedLines(NamedTuple):
                 self.lines[m, slot] = column[self.owner[m]]
 
     def own_value(self, slot):
-        """Of the point in a slot with itself."""
+        """Return the kernel value of the point in a slot with itself."""
         if math.isnan(self.own[slot]):
             x = self.features[:, slot].copy()
             self.kernel.write_column(x.reshape((-1, 1)), 1, x, self.own[slot : slot + 1])
         return self.own[slot]
 
     def line_of_slot(self, slot, n):
-        """Kernel values of the point in a slot with all points, from the cache or into it."""
+        """Return the kernel values of the point in a slot with all points, through the cache."""
         line = self.line_of[slot]
         if line < 0:
             line = _claim_line(self, slot)
@@ -131,7 +131,7 @@ class StoredLines(NamedTuple):
     line: Any  # (slots,): which line of k belongs to a slot
 
     def keep_cache(self, scratch, numbers):
-        """Nothing: the values are part of the state. Not compiled."""
+        """Do nothing: the values are part of the state. Not compiled."""
         return
 
     def row_column(self, i, n, out):
@@ -141,7 +141,7 @@ class StoredLines(NamedTuple):
         return self.k[self.n_points + i, i]
 
     def admit_row(self, i, slot, column, k_xx):
-        """Row i becomes the point in the next slot; its kernel values are known."""
+        """Make row i the point in the next slot; its kernel values are known."""
         for s in range(slot):
             self.gram[slot, s] = column[s]
             self.gram[s, slot] = column[s]
@@ -149,11 +149,11 @@ class StoredLines(NamedTuple):
         self.line[slot] = self.n_points + i
 
     def own_value(self, slot):
-        """Of the point in a slot with itself."""
+        """Return the kernel value of the point in a slot with itself."""
         return self.gram[slot, slot]
 
     def line_of_slot(self, slot, n):
-        """Kernel values of the point in a slot with all points."""
+        """Return kernel values of the point in a slot with all points."""
         return self.gram[slot]
 
     def free_slot(self, slot, last):
@@ -167,7 +167,7 @@ class StoredLines(NamedTuple):
 
 
 def new_lines(kernel: Any, rows: np.ndarray, n_slots: int, cache_mb: float) -> ComputedLines:
-    """An empty cache for as many points as there are slots."""
+    """Return an empty cache for as many points as there are slots."""
     n_lines = int(min(n_slots, max(_FEWEST_LINES, cache_mb * 2**20 / (8 * n_slots))))
     return ComputedLines(
         kernel=kernel,

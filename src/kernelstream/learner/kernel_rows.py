@@ -15,12 +15,12 @@ __all__ = ["checked_row", "has_kernel_rows", "largest_norm2", "norm2_of", "write
 
 
 def has_kernel_rows(machine: "Machine") -> bool:
-    """Whether compiled code can make the kernel values of a machine's points with a row."""
+    """Return whether compiled code can make the kernel values of a machine's points with a row."""
     return machine.store.points_in_memory() is not None and machine.largest_norm2() > 0.0
 
 
 def largest_norm2(machine: "Machine") -> float:
-    """A squared norm up to which rows need no special care; beyond, the longer way decides.
+    """Return a squared norm up to which rows need no special care; beyond, the longer way decides.
 
     Zero: it always does.
     """
@@ -51,7 +51,7 @@ def checked_row(machine: "Machine", X: Any) -> np.ndarray:
 
 @helper(apart=True, any_order=True)
 def _products(rows, n, x, out):
-    """Inner products of the first n rows with x."""
+    """Return the inner products of the first n rows with x."""
     for i in range(n):
         total = x[0] * rows[i, 0]
         for j in range(1, x.shape[0]):
@@ -61,7 +61,7 @@ def _products(rows, n, x, out):
 
 @partial(compiled, any_order=True)
 def norm2_of(x):
-    """The squared norm of a row."""
+    """Return the squared norm of a row."""
     total = x[0] * x[0]
     for j in range(1, x.shape[0]):
         total += x[j] * x[j]

@@ -71,7 +71,7 @@ def learn_active(
 
 
 def finish_active(machine: "Machine") -> float:
-    """REPROCESS the active set until it is solved; the largest violation that is left."""
+    """REPROCESS the active set until it is solved; return the largest remaining violation."""
     state, n = machine.state, machine.n_points
     row_before = state.update.row[:n].copy()
     nothing = np.empty((0, machine.n_features))
@@ -90,7 +90,7 @@ def finish_active(machine: "Machine") -> float:
 
 
 def needs_block(machine: "Machine") -> bool:
-    """Whether a machine is given kernel values: its rows are sparse or its kernel a function."""
+    """Return whether a machine needs given kernel values: sparse rows, or a function as kernel."""
     return machine.store.is_sparse or not machine.store.kernel.compiles()
 
 
@@ -128,12 +128,12 @@ def _setting(machine: "Machine", slack: float = SLACK) -> Setting:
 
 
 def _limits(machine: "Machine", weight: np.ndarray) -> np.ndarray:
-    """The largest coefficient of each row, C over the regularization times its weight."""
+    """Return the largest coefficient of each row, C over the regularization times its weight."""
     return np.minimum(box(machine, weight), LARGEST)
 
 
 def _refuse_too_many(machine: "Machine") -> None:
-    """Where all kernel values are kept, points must be few."""
+    """Refuse too many points where all kernel values are kept."""
     if needs_block(machine) and machine.n_points**2 > _LARGEST_TABLE:
         raise ValueError(
             f"LASVM keeps all kernel values where rows are sparse or the kernel is a function, and "
@@ -151,7 +151,7 @@ def _new_work(state: State) -> Work:
 
 
 def _source(machine: "Machine", X: Any, k: np.ndarray | None) -> Any:
-    """Where the loop finds kernel values. The cache of the last call serves, if it is true yet."""
+    """Return the source of kernel values. The last cache is reused while it is valid."""
     state, n, n_slots = machine.state, machine.n_points, machine.n_slots
     if k is not None:
         return StoredLines(state.update.gram, k.astype(np.float64), n, np.arange(n_slots))
@@ -197,7 +197,7 @@ def _keep(
 
 
 def _find(numbers: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Where each wanted number comes first, and whether it comes at all."""
+    """Return where each wanted number comes first, and whether it comes at all."""
     order = np.argsort(numbers, kind="stable")
     place = np.searchsorted(numbers, wanted, sorter=order)
     found = place < len(numbers)
@@ -213,7 +213,7 @@ def _stacked(first: Any, second: Any) -> Any:
 
 
 def _describe(state: State) -> None:
-    """What else an expansion says of itself."""
+    """Update the norms of an expansion."""
     expansion, active = state.expansion, state.update
     n, n_outputs = int(expansion.n_points[0]), len(state.intercept.b)
     a, y = expansion.coef[:, 0, :n], active.y[:n]
@@ -287,7 +287,7 @@ def _fit_outputs(
 
 
 def _begin_stream(machine: "Machine", y: np.ndarray, target: np.ndarray, limit: np.ndarray) -> None:
-    """What a stream that goes on from the points needs to know of them."""
+    """Prepare the state for a stream that continues from the points."""
     n, store, active = machine.n_points, machine.store, machine.state.update
     active.y[:n], active.limit[:n], active.row[:n] = y, limit, np.arange(n)
     for start in range(0, n, _ROWS):
@@ -300,7 +300,7 @@ def _begin_stream(machine: "Machine", y: np.ndarray, target: np.ndarray, limit: 
 
 
 def _compiled_kernel(machine: "Machine", X: Any) -> tuple[Any, np.ndarray]:
-    """The kernel as compiled code asks for it, and the rows that it understands."""
+    """Return the kernel as compiled code asks for it, and the rows that it understands."""
     kernel, n = machine.store.kernel, X.shape[0]
     if not needs_block(machine):
         return kernel.to_rule(), np.ascontiguousarray(X, dtype=np.float64)

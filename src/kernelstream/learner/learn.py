@@ -55,7 +55,7 @@ class Trail(NamedTuple):
 
 
 def new_trail(n: int, n_outputs: int) -> Trail:
-    """Room for what happens at n rows; without outputs no scores are kept."""
+    """Allocate a trail of n rows; without outputs it keeps no scores."""
     return Trail(
         slot=np.empty(n, np.int64),
         partner=np.empty(n, np.int64),
@@ -82,7 +82,7 @@ class Work(NamedTuple):
 
 
 def new_work(n_outputs: int, n_functions: int, most_rows: int) -> Work:
-    """Memory for the rows of a model."""
+    """Return memory for the rows of a model."""
     return Work(
         row=np.zeros((6, n_outputs)),
         moves=np.zeros((6, n_outputs)),

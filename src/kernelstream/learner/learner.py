@@ -101,7 +101,7 @@ class Learner(ABC):
         return ()
 
     def begin(self) -> None:
-        """Be ready to undo whatever is learned from now on."""
+        """Prepare to undo everything that is learned from now on."""
         if not self._is_draft:
             self._remember()
         for learner in self.inner:

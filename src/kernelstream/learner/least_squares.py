@@ -44,7 +44,7 @@ class LeastSquaresWork(NamedTuple):
 
 
 def new_least_squares_work(n_outputs: int, n_features: int) -> LeastSquaresWork:
-    """Memory for the rows of a model."""
+    """Return memory for the rows of a model."""
     outputs = (np.zeros(n_outputs) for _ in range(2))
     return LeastSquaresWork(*outputs, *(np.zeros(n_features + 1) for _ in range(4)))
 
@@ -96,7 +96,7 @@ def learn_least_squares(model, state, x, y, weights, trail, work, changes):
 
 @helper
 def read(model, state, x, y, trail, i, work):
-    """What the model says of row i, and what it should say."""
+    """Compute the scores of row i, and its target."""
     expansion, epsilon, a = state.expansion, state.margin.epsilon[0], work.a
     a[0] = 1.0 if model.intercept.is_fitted() else 0.0
     for j in range(a.shape[0] - 1):  # features that the stream has not made yet are zero
@@ -123,7 +123,7 @@ def read(model, state, x, y, trail, i, work):
 
 @helper
 def is_sound(target, scores, a, weight, c):
-    """Whether nothing that a row can do to the model leaves the range of sound numbers."""
+    """Return whether nothing that a row can do to the model leaves the range of sound numbers."""
     sound, length2 = weight <= LARGEST_SIZE, 0.0
     for k in range(target.shape[0]):
         sound = sound and abs(target[k]) <= LARGEST_FITTED and abs(scores[k]) <= LARGEST_SIZE
@@ -142,7 +142,7 @@ def begin_lines(least_squares, c):
 
 @helper(apart=True)
 def multiply_out(P, share, gain, keep):
-    """``P <- keep (P - share gain^T)``, after which nothing is left to lose."""
+    """Compute ``P <- keep (P - share gain^T)``."""
     n = P.shape[0]
     for m in range(n):
         for j in range(n):

@@ -120,7 +120,7 @@ class Machine(Readings, Learner):
 
     @property
     def loop(self) -> Loop:
-        """The way of learning."""
+        """Return the way of learning."""
         return loop_named(self.parts.loop)
 
     @property
@@ -194,7 +194,7 @@ class Machine(Readings, Learner):
         return trail.scores[0]
 
     def row_path(self) -> RowPath | None:
-        """The short way for single rows, where there is one; a draft would make it for one row."""
+        """Return the short path for single rows, if any; a draft has none."""
         if self._is_draft:
             return None
         path = self.scratch.get("row path", self)
@@ -229,7 +229,7 @@ class Machine(Readings, Learner):
         self, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray,
         lines: list[slice] | None = None,
     ) -> Values:  # fmt: skip
-        """Kernel values of the points and of the rows themselves with each row, all finite.
+        """Return kernel values of the points and of the rows themselves with each row, all finite.
 
         `lines` are those of the points that are read; None: all of them.
         """
@@ -240,25 +240,25 @@ class Machine(Readings, Learner):
         return values
 
     def lines_read(self, n_rows: int) -> list[slice] | None:
-        """The points whose kernel values the loop reads when it learns n rows; None: of all."""
+        """Return the points whose kernel values the loop reads for n rows; None: all of them."""
         if self._corrects_norms or not self.kernel.is_bounded_by_cache:
             return None
         return self.parts.budget.lines_read(self.state.budget, self.n_points, n_rows)
 
     def loop_state(self) -> State:
-        """The state as loops are given it: the same code learns with and without a scaling."""
+        """Return the state without scalings, so that the same loop learns with and without them."""
         if not self._is_scaled():
             return self.state
         nothing = UNSCALED.state()
         return self.state._replace(scaling=nothing, target_scaling=nothing)
 
     def work(self) -> Work:
-        """Memory for one row at a time, kept until an output joins."""
+        """Return memory for one row at a time, kept until an output joins."""
         n_functions = self.state.expansion.coef.shape[1]
         return self.memory(new_work, self.n_outputs, n_functions, STAGED_ROWS)
 
     def memory(self, make: Any, *sizes: int) -> Any:
-        """Working memory of a loop, kept until its sizes change."""
+        """Return working memory of a loop, kept until its sizes change."""
         kept, memory = self.scratch.get("work", (None, None))
         if kept != sizes:
             memory = make(*sizes)
@@ -266,13 +266,13 @@ class Machine(Readings, Learner):
         return memory
 
     def largest_norm2(self) -> float:
-        """A squared norm up to which rows need no other check; zero: there is none."""
+        """Return a squared norm up to which rows need no other check; zero: there is none."""
         if "largest" not in self.scratch:
             self.scratch["largest"] = largest_norm2(self)
         return self.scratch["largest"]
 
     def changes(self) -> AllChanges:
-        """Where the loops mark what they write."""
+        """Return where the loops mark what they write."""
         return self._undo.changes_for(self.n_slots)
 
     def call(self, name: str, function: Any, *arguments: Any) -> Any:
@@ -348,11 +348,11 @@ class Machine(Readings, Learner):
         return self.scores(X, readout), deviations_of(self, X)
 
     def no_deviations(self) -> str | None:
-        """Why there are no `scores_and_deviations`, if so."""
+        """Return why there are no `scores_and_deviations`, or None."""
         return why_no_deviations(self.parts.update)
 
     def score_row(self, X: Any) -> np.ndarray:
-        """The scores of a block of one row, of shape (outputs,)."""
+        """Return the scores of a block of one row, of shape (outputs,)."""
         path, X = self.row_path(), scaled(self, X)
         scores = None if path is None else path.scores(self, X)
         if scores is None:
@@ -362,7 +362,7 @@ class Machine(Readings, Learner):
         return unscaled_scores(self, scores)
 
     def knows(self, readout: str) -> bool:
-        """Whether what a readout needs has been kept from the first row on."""
+        """Return whether what a readout needs has been kept from the first row on."""
         kept = {"averaged": self.parts.averaged, "voted": self.parts.dated}
         return kept.get(readout, True)
 
@@ -383,7 +383,7 @@ class Machine(Readings, Learner):
 
     @property
     def may_grow(self) -> bool:
-        """Whether there may be more points than there is room for now."""
+        """Return whether there may be more points than there is room for now."""
         return self.limit is None or self.n_slots < self.limit
 
     def make_room(self, n: int) -> None:

@@ -58,7 +58,7 @@ class AloneWork(NamedTuple):
 
 
 def new_alone_work(n_outputs: int, n_slots: int) -> AloneWork:
-    """Memory for the rows of a model."""
+    """Return memory for the rows of a model."""
 
     def new(n: int, names: str) -> dict[str, np.ndarray]:
         return {name: np.zeros(n) for name in names.split()}
@@ -131,7 +131,7 @@ def learn_alone(
 
 @helper
 def multiply(square, n, x, out):
-    """The first n lines and columns of a symmetric matrix times x: half of it is read.
+    """Multiply the first n rows and columns of a symmetric matrix by x, reading half of it.
 
     Four lines at a time, each with what lies left of the diagonal.
     """
@@ -170,7 +170,7 @@ def multiply(square, n, x, out):
 
 @helper
 def product(one, other, n):
-    """The inner product of the first n entries."""
+    """Return the inner product of the first n entries."""
     total = 0.0
     for j in range(n):
         total += one[j] * other[j]
@@ -179,7 +179,7 @@ def product(one, other, n):
 
 @helper
 def catch_up(covariance, tile, n_first, i, k_xx, work):
-    """What rows of the tile and the points tell of row i: its variance, and what they leave open.
+    """Return the variance of row i given the tile and the points, and what they leave open.
 
     Line i of the tile, where its coordinates are, is written as far as it can be known before the
     row is learned.
@@ -216,7 +216,7 @@ def catch_up(covariance, tile, n_first, i, k_xx, work):
 
 @helper
 def read_scores(values, tile, n_first, i, scores):
-    """f at row i."""
+    """Return f at row i."""
     for k in range(scores.shape[0]):
         scores[k] = product(values[k], tile.a[i], n_first)
         scores[k] += product(tile.rest[k], tile.column[i], tile.n_joined[0])
@@ -224,7 +224,7 @@ def read_scores(values, tile, n_first, i, scores):
 
 @helper
 def largest_term(covariance, tile, n_first, i):
-    """The size of the terms that the variance of row i is a sum of."""
+    """Return the size of the terms that the variance of row i is a sum of."""
     total = n_first * largest_variance(covariance, n_first, tile.a[i])
     for q in range(tile.n_joined[0]):
         share = tile.column[i, q]
@@ -234,7 +234,7 @@ def largest_term(covariance, tile, n_first, i):
 
 @helper
 def squared_length(tile, n_first, n_new, i, work):
-    """The squared length of the coordinates of row i over all points."""
+    """Return the squared length of the coordinates of row i over all points."""
     share, move, total = work.share, work.move, 0.0
     for q in range(n_new):
         share[q] = tile.column[i, q]
@@ -332,7 +332,7 @@ def take_in_alone(expansion, dual, inverse, terms, own, n_first, work):
 
 @helper
 def clear_rest(tile, i, n_first, n_old):
-    """Nothing is left in line i of what other tiles wrote, so that equal models are equal."""
+    """Clear row i of what other tiles wrote, so that equal models have equal bytes."""
     for m in range(n_first, tile.a.shape[1]):
         tile.a[i, m] = 0.0
         tile.told[i, m] = 0.0
@@ -345,7 +345,7 @@ def clear_rest(tile, i, n_first, n_old):
 
 @helper
 def point_coefficients(inverse, tile, precision, n_first, n_new, i, work):
-    """The direction in which the coefficients move, per unit of error: K^-1 times that of f."""
+    """Return the direction of the coefficients per unit of error: K^-1 times that of f."""
     share, move = work.share, work.move
     for q in range(n_new):
         share[q] = work.amount[q] / tile.numbers[tile.joined[q], DELTA]
@@ -359,7 +359,7 @@ def point_coefficients(inverse, tile, precision, n_first, n_new, i, work):
 
 @helper
 def move_all(expansion, dual, precision, own_gain, n_first, n_new, work):
-    """f at all points, and all coefficients, after the last row of the tile."""
+    """Compute f at all points, and all coefficients, after the last row of the tile."""
     tile, coef, values = dual.tile, expansion.coef, dual.values
     i, n_old, norm2 = tile.n_rows[0], tile.n_joined[0], 0.0
     for m in range(n_first + n_new):

@@ -68,17 +68,17 @@ class Parts:
 
     @property
     def loop(self) -> str:
-        """The name of the loop that learns (`kernelstream.learner.loops`)."""
+        """Return the name of the loop that learns (`kernelstream.learner.loops`)."""
         return "vector" if self.step_size.per_weight else self.update.loop
 
     @property
     def features(self) -> str:
-        """What the expansion spans: "points", or the kind of the kernel's explicit features."""
+        """Return what the expansion spans: "points", or the kind of explicit features."""
         return str(self.kernel.feature_store) if self.budget.is_folded else "points"
 
     @property
     def renews(self) -> bool:
-        """Whether a scaling is renewed at some rows."""
+        """Return whether a scaling is renewed at some rows."""
         return bool(self.scaling.renews or self.target_scaling.renews)
 
 
@@ -93,7 +93,7 @@ def versions_of(parts: Parts) -> dict[str, int]:
 
 
 def rules_of(parts: Parts) -> Model:
-    """The compiled rules of the parts."""
+    """Return the compiled rules of the parts."""
     parts.step_size.check_use(
         parts.fit_intercept and parts.update.has_intercept_step, parts.margin.has_step_size()
     )
@@ -113,7 +113,7 @@ def rules_of(parts: Parts) -> Model:
 def declaration_of(
     parts: Parts, model: Model, dtype: np.dtype, is_sparse: bool, touched: bool, stores_gram: bool
 ) -> State:
-    """What each part remembers."""
+    """Return the state that each part declares."""
     first_step = model.step_size.initial
     gram: Any = Uncorrected()
     if stores_gram and corrects_norms(parts, model):
@@ -142,17 +142,17 @@ def _beside_points(field: Field) -> Field:
 
 
 def most_points(parts: Parts) -> int | None:
-    """The most points that there can be at any time; None where there is no limit."""
+    """Return the most points that there can be at any time; None where there is no limit."""
     return _with_spare(parts, parts.budget.limit())
 
 
 def _with_spare(parts: Parts, limit: int | None) -> int | None:
-    """As many points, and those that an update may have beside them for a while."""
+    """Return as many points, and those that an update may have beside them for a while."""
     return None if limit is None else int(limit) + int(parts.update.spare_slots(parts.budget))
 
 
 def first_slots(parts: Parts, n_features: int, n_points: int = 0) -> int:
-    """How many points, or explicit features, a model has room for as it begins with n points."""
+    """Return the number of points or features that an untrained model has room for."""
     if parts.budget.is_folded:
         return int(parts.kernel.n_explicit(n_features))
     limit = _with_spare(parts, parts.budget.first_limit())
@@ -162,7 +162,7 @@ def first_slots(parts: Parts, n_features: int, n_points: int = 0) -> int:
 
 
 def slots_of(parts: Parts, n_features: int, n_slots: int | None) -> tuple[int, int | None]:
-    """How many slots a machine begins with, and its limit; `n_slots` is what a file says."""
+    """Return how many slots a machine begins with, and its limit; `n_slots` is what a file says."""
     first = first_slots(parts, n_features)
     if parts.budget.is_folded:
         parts.update.check_size(first)
@@ -180,7 +180,7 @@ def refuse_beyond(max_bytes: int | None, needed: int, what: str) -> None:
 
 
 def corrects_norms(parts: Parts, model: Model) -> bool:
-    """Whether ||f||^2 and <f, v> are kept true when a point is dropped.
+    """Return whether ||f||^2 and <f, v> are kept true when a point is dropped.
 
     They enter by the update itself, which forgets nothing; or multiplied by c, where the step size
     keeps a trace, which forgets by its decay. Budgets that project keep them true anyway.
@@ -196,7 +196,7 @@ def corrects_norms(parts: Parts, model: Model) -> bool:
 
 
 def most_touched_of(parts: Parts) -> int | None:
-    """How many outputs a row can touch; None where it may be all, or where more may follow."""
+    """Return the most outputs that a row can touch; None: all of them, or more may follow."""
     if parts.update.touches_all() or parts.budget.projects or parts.budget.is_folded:
         return None
     n = int(parts.loss.n_touched())
@@ -204,14 +204,14 @@ def most_touched_of(parts: Parts) -> int | None:
 
 
 def keeps_nonzeros(most_touched: int | None, n_outputs: int) -> bool:
-    """Whether a point keeps only the coefficients that its row touched: where that pays."""
+    """Return whether a point keeps only the coefficients that its row touched: where that pays."""
     return most_touched is not None and n_outputs >= _MANY_OUTPUTS and 4 * most_touched <= n_outputs
 
 
 def sizes_of(
     most_touched: int | None, n_outputs: int, n_slots: int, n_features: int
 ) -> dict[str, int]:
-    """What the axes of the arrays of a state stand for."""
+    """Return the sizes of the axes of the arrays of a state."""
     lines = n_outputs
     if most_touched is not None and keeps_nonzeros(most_touched, n_outputs):
         lines = most_touched

@@ -93,7 +93,7 @@ class PointRow(RowPath):
         return self.store.writer(self.X, self.x, None, _JOURNAL)
 
     def _room_to_note(self) -> int:
-        """For how many rows there is room in the journal."""
+        """Return the number of rows for which the journal has room."""
         writer = self._writer
         return (len(writer.old_slots) - writer.n_old.item()) // 2
 
@@ -153,14 +153,14 @@ class SecondOrderRow(PointRow):
 
 @helper(apart=True, any_order=True)
 def _raw_scores(expansion, n, column, raw):
-    """Raw scores of a row, of as many functions as `raw` has lines for."""
+    """Compute the raw scores of a row, for as many functions as `raw` has rows."""
     for function in range(raw.shape[1]):
         expansion.outputs.write_raw(expansion.coef, function, n, column, raw)
 
 
 @partial(compiled, fused=True)
 def _make_row(kernel, rows, row_cache, expansion, X, x, largest, column, raw):
-    """Kernel values and raw scores of a row; whether it is small enough for this way."""
+    """Return kernel values and raw scores of a row; whether it is small enough for this way."""
     norm2, n = norm2_of(X[0]), expansion.n_points[0]
     if not norm2 <= largest:  # NaN is not either
         return False
@@ -173,7 +173,7 @@ def _make_row(kernel, rows, row_cache, expansion, X, x, largest, column, raw):
 
 @partial(compiled, fused=True)
 def _score_row(kernel, rows, row_cache, expansion, b, X, largest, column, out):
-    """The scores of a row; whether it is small enough for this way."""
+    """Return the scores of a row; whether it is small enough for this way."""
     norm2, n = norm2_of(X[0]), expansion.n_points[0]
     if not norm2 <= largest:
         return False

@@ -26,13 +26,13 @@ _NUGGET = 1e-5  # on the diagonal of K, since points that were independent may n
 
 
 def rows_until_renewal(machine: "Machine", weight: np.ndarray) -> int:
-    """How many of these rows may be learned before a renewal; the last of them is counted."""
+    """Return how many of these rows to learn up to the next renewal, its row included."""
     due = rows_until_due(machine, machine.n_seen)
     return len(weight) if due is None else rows_until(due, weight)
 
 
 def rows_until_due(machine: "Machine", n_seen: int) -> int | None:
-    """How many rows may be learned, after so many, before a scaling is renewed; None: any."""
+    """Return how many more rows may be learned before a scaling is renewed; None: any number."""
     parts = machine.parts
     if not parts.renews:
         return None
@@ -58,7 +58,7 @@ def renew(machine: "Machine") -> None:
 
 
 def _renew_targets(machine: "Machine") -> None:
-    """f stays what it is in the units of y: zero + unit w."""
+    """Keep f as it is in the units of y: zero + unit w."""
     state, dual = machine.state.target_scaling, machine.state.update
     zero, unit = machine.target_scaling.unit_of(state)
     machine.parts.target_scaling.renew_target(state)
@@ -75,7 +75,7 @@ def _renew_targets(machine: "Machine") -> None:
 
 
 def _renew_rows(machine: "Machine") -> None:
-    """Points in the new scale and the new metric, and the prior between them."""
+    """Rewrite the points in the new scale and metric, and the prior between them."""
     scaling, state, store = machine.parts.scaling, machine.state.scaling, machine.store
     n = machine.n_points
     rows = store.stored(n)
@@ -101,7 +101,7 @@ def _renew_rows(machine: "Machine") -> None:
 
 
 def _renew_norms(machine: "Machine", gram: np.ndarray) -> None:
-    """||f||^2 and <f, v> with other kernel values between the points, whose coefficients stay."""
+    """Return ||f||^2 and <f, v> with other kernel values between the points."""
     expansion, n = machine.state.expansion, machine.n_points
     p, q, r = expansion.scale
     coef, points = expansion.coef[:, :, :n], np.arange(n)
@@ -121,7 +121,7 @@ def _renew_norms(machine: "Machine", gram: np.ndarray) -> None:
 
 
 def _gradients(machine: "Machine", rows: np.ndarray) -> np.ndarray:
-    """The gradients of f at the points, by features as kernels see them: some of many."""
+    """Return the gradients of f at the points, by features as kernels see them: some of many."""
     expansion, n = machine.state.expansion, len(rows)
     lines = expansion.coef[:, 0, :n]
     coef = expansion.outputs.scores_of(lines, np.eye(n), machine.n_outputs).T
@@ -129,12 +129,12 @@ def _gradients(machine: "Machine", rows: np.ndarray) -> np.ndarray:
 
 
 def _some(lines: np.ndarray, most: int) -> np.ndarray:
-    """At most so many lines, evenly chosen."""
+    """Return at most so many lines, evenly chosen."""
     return lines[:: max(1, -(-len(lines) // most))]
 
 
 def metric_of(machine: "Machine") -> np.ndarray:
-    """The squared metric that kernels see rows through."""
+    """Return the squared metric that kernels see rows through."""
     if not machine.parts.scaling.finds_metric:
         raise AttributeError(
             "metric_ is known with scaling=Renewed(metric=True), not with "

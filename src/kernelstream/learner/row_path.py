@@ -48,11 +48,11 @@ class RowPath(ABC):
 
     @property
     def said(self) -> np.ndarray:
-        """The scores of the row that was learned last, before that, in the units of targets."""
+        """Return the scores before the last row was learned, in the units of targets."""
         return self.statistics.in_units(self.trail.scores[0])
 
     def serves(self, machine: "Machine") -> bool:
-        """Whether these are still the arrays of a machine."""
+        """Return whether these are still the arrays of a machine."""
         return machine.state is self.state and machine.changes() is self.changes
 
     # --- learning --------------------------------------------------------------------------------
@@ -68,14 +68,14 @@ class RowPath(ABC):
         return n in self._ready
 
     def rows_until_due(self) -> int:
-        """How many rows may be learned up to the one after which something is due."""
+        """Return how many rows may be learned up to the one after which something is due."""
         return MANY_ROWS
 
     def follow(self, machine: "Machine") -> None:  # noqa: B027 (most have nothing to do)
-        """Do what is due after the row that was learned last, if anything is."""
+        """Run any maintenance that is due after the last row."""
 
     def rows_ahead(self, machine: "Machine") -> int:
-        """How many rows may be learned before another scaling, or more room, is due."""
+        """Return how many rows may be learned before another scaling, or more room, is due."""
         due = rows_until_due(machine, self.n_seen.item())
         return MANY_ROWS if due is None else due - 1
 
@@ -102,7 +102,7 @@ class RowPath(ABC):
         return self._calls
 
     def calls(self) -> list[Call] | None:
-        """The calls that learn the row in `given_X` and `given_y`; None: they are not all.
+        """Return the calls that learn the row in `given_X` and `given_y`; None: they are not all.
 
         If one says no, `put_back` has to follow.
         """
@@ -113,18 +113,18 @@ class RowPath(ABC):
         self.statistics.put_back()
 
     def prepare(self) -> None:
-        """Be ready for the next row, where more than arrays may have changed."""
+        """Prepare for the next row, where more than arrays may have changed."""
         self.statistics.is_kept[0] = False
 
     @abstractmethod
     def _learning(self) -> list[Call]:
-        """The calls that learn the row once it is scaled."""
+        """Return the calls that learn the row once it is scaled."""
 
     # --- scoring ---------------------------------------------------------------------------------
 
     @abstractmethod
     def scores(self, machine: "Machine", X: np.ndarray) -> np.ndarray | None:
-        """The scores of a scaled row; None: take the longer way. Threads may come at once."""
+        """Return the scores of a scaled row; None: use the general path. Thread-safe."""
 
 
 class _Statistics:
@@ -151,7 +151,7 @@ class _Statistics:
         self._arrays = [(array.copy(), array) for array in found.values()]
 
     def keeping(self) -> list[Call]:
-        """The calls after which there is a way back to the statistics as they were."""
+        """Return the calls after which there is a way back to the statistics as they were."""
         calls = [Call(_copy, array, saved) for saved, array in self._arrays]
         return [*calls, Call(_note, self.is_kept)] if calls else []
 
@@ -162,7 +162,7 @@ class _Statistics:
                 array[...] = saved
 
     def scaling(self) -> list[Call]:
-        """The calls that write the row and its target, scaled, and let both count."""
+        """Return the calls that write the row and its target, scaled, and let both count."""
         (X, y, weight), calls = self._given, []
         if self.X is not X:
             calls.append(Call(count_and_scale, *self._of_rows, X, weight, self.X))
@@ -172,7 +172,7 @@ class _Statistics:
         return calls
 
     def in_units(self, scores: np.ndarray) -> np.ndarray:
-        """Scores of the row that was taken last, in the units that its target had."""
+        """Return scores of the row that was taken last, in the units that its target had."""
         if not self.scales_targets:
             return scores
         zero, unit, least, most = self.units[:, 0].tolist()

@@ -52,7 +52,7 @@ class BadRow(ValueError):  # noqa: N818 (it names what it is about)
 
 
 def rows_until(due: int, weight: np.ndarray) -> int:
-    """How many rows of these weights come up to the one that is the `due`-th to be counted.
+    """Return how many rows of these weights come up to the one that is the `due`-th to be counted.
 
     All of them, where there are not so many. Rows without weight are as good as absent.
     """
@@ -61,12 +61,12 @@ def rows_until(due: int, weight: np.ndarray) -> int:
 
 
 def largest_kernel(dtype: np.dtype) -> float:
-    """The largest kernel value with which rows of a precision can be learned."""
+    """Return the largest kernel value with which rows of a precision can be learned."""
     return _LARGEST_KERNEL[dtype]
 
 
 def too_large(kernel: Kernel, dtype: np.dtype, x: np.ndarray) -> np.ndarray:
-    """Which rows have kernel values that would overflow, or are not finite; x is their cache."""
+    """Return which rows have kernel values that overflow or are not finite; x is their cache."""
     return ~(kernel.magnitude(x) <= _LARGEST_KERNEL[dtype])
 
 
@@ -82,12 +82,12 @@ def refuse_large(kernel: Kernel, dtype: np.dtype, X: Any, x: np.ndarray) -> None
 
 
 def extreme(y: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """Which rows have a target or a weight that is too large to be learned."""
+    """Return which rows have a target or a weight that is too large to be learned."""
     return ~((np.abs(y) <= LARGEST_TARGET) & (weight <= LARGEST_WEIGHT))
 
 
 def extreme_target(y: float) -> str | None:
-    """What is wrong with a target, if it is too large to be learned."""
+    """Return the problem with a target that is too large to be learned, or None."""
     if abs(y) <= LARGEST_TARGET:
         return None
     return f"its target {y:g} is too large: scale targets, to at most {LARGEST_TARGET:g}"

@@ -41,17 +41,17 @@ class Scales(Protocol):
 
     @property
     def parts(self) -> Any:
-        """With `scaling` and `target_scaling`."""
+        """Return the rules with `scaling` and `target_scaling`."""
         ...
 
     @property
     def state(self) -> Any:
-        """With `scaling` and `target_scaling`, which hold their statistics."""
+        """Return the state with `scaling` and `target_scaling`, which hold their statistics."""
         ...
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision of rows."""
+        """Return the precision of rows."""
         ...
 
     def call(self, name: str, function: Any, *arguments: Any) -> Any:
@@ -63,7 +63,7 @@ _TOO_LARGE = f"it has a feature beyond {LARGEST_FEATURE:g}: scale it down"
 
 
 def scaled(machine: Scales, X: Any) -> Any:
-    """Rows as the statistics of the rows so far make them, for a prediction."""
+    """Return rows as the statistics of the rows so far make them, for a prediction."""
     if not machine.parts.scaling.is_scaled:
         return X
     scaling, state = machine.scaling, machine.state.scaling
@@ -77,7 +77,7 @@ def scaled(machine: Scales, X: Any) -> Any:
 
 
 def scaled_in_order(machine: Scales, X: Any, weight: np.ndarray) -> Any:
-    """Rows in the order in which they are learned, each as the rows before it make it.
+    """Return rows in the order in which they are learned, each as the rows before it make it.
 
     Afterwards the statistics have seen all of them.
     """
@@ -97,7 +97,7 @@ def scaled_in_order(machine: Scales, X: Any, weight: np.ndarray) -> Any:
 def targets_in_order(
     machine: Scales, y: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Targets as the ones before them make them, and the zero, unit and bounds of each.
+    """Scale each target by those before it; return the zero, unit and bounds of each as well.
 
     None in place of these: targets as they are. Afterwards the statistics have seen all of them.
     """
@@ -110,7 +110,7 @@ def targets_in_order(
 
 
 def scaled_targets(machine: Scales, y: np.ndarray) -> np.ndarray:
-    """Targets as the statistics of all of them make them."""
+    """Scale targets by the statistics of all of them."""
     rule, state = machine.target_scaling, machine.state.target_scaling
     zero, unit = rule.unit_of(state)
     return np.array([rule.scale_target(state, target, zero, unit) for target in y.tolist()])
@@ -126,7 +126,7 @@ def in_units(scores: np.ndarray, units: np.ndarray) -> None:
 
 
 def unscaled_scores(machine: Scales, scores: np.ndarray) -> np.ndarray:
-    """Scores, changed in place, in the units of the targets."""
+    """Return scores, changed in place, in the units of the targets."""
     if machine.parts.target_scaling.is_scaled:
         rule, state = machine.target_scaling, machine.state.target_scaling
         zero, unit = rule.unit_of(state)
@@ -152,7 +152,7 @@ def _checked(X: Any, done: int, out: Any) -> Any:
 
 
 def _too_far(X: np.ndarray) -> np.ndarray:
-    """Which dense rows have a feature that is too large to be scaled, or not finite."""
+    """Return which dense rows have a feature that is too large to be scaled, or not finite."""
     return ~(np.abs(X).max(axis=1, initial=0.0) <= LARGEST_FEATURE)
 
 
@@ -171,7 +171,7 @@ def refuse_too_far(X: Any) -> None:
 
 
 def unfit(machine: "Machine", X: np.ndarray) -> np.ndarray:
-    """Which dense rows cannot be learned, before they are scaled."""
+    """Return which dense rows cannot be learned, before they are scaled."""
     if machine.parts.scaling.is_scaled:
         return _too_far(X)
     return too_large(machine.kernel, machine.dtype, machine.kernel.row_cache(X))

@@ -53,7 +53,7 @@ _MORE_CANDIDATES = 16  # points that are looked at beyond as many as go
 
 
 def regularized(machine: "Machine") -> Any:
-    """K + ridge I, where K is."""
+    """Return K + ridge I, on the device of K."""
     budget, n, ridge = machine.state.budget, machine.n_points, machine.model.budget.ridge
     at = algebra_of(budget.gram)
     gram = at.there(budget.gram)[:n, :n]
@@ -93,7 +93,7 @@ def close(machine: "Machine") -> None:
 
 
 def _fill_gram(machine: "Machine", n_known: int) -> None:
-    """Kernel values of new points with all points."""
+    """Return the kernel values of new points with all points."""
     gram, n, store = machine.state.budget.gram, machine.n_points, machine.store
     block = store.basis(n, *store.at(np.arange(n_known, n)))
     diagonal = machine.kernel.diagonal(store.row_cache[n_known:n])
@@ -106,7 +106,7 @@ def _fill_gram(machine: "Machine", n_known: int) -> None:
 
 
 def closed(machine: "Machine") -> "Machine":
-    """A machine of which no row waits: the same one, or a copy."""
+    """Return a machine of which no row waits: the same one, or a copy."""
     if machine.parts.update.n_waiting(machine.state.update)[0]:
         machine = machine.copy()
         close(machine)
@@ -130,7 +130,7 @@ def grow_inverse(machine: "Machine", a: Any, left: np.ndarray) -> None:
 
 
 def settle(machine: "Machine") -> None:
-    """The coefficients K^-1 w."""
+    """Return the coefficients K^-1 w."""
     expansion, n = machine.state.expansion, machine.n_points
     values, inverse = machine.state.update.values, machine.state.budget.inverse
     at = algebra_of(inverse)
@@ -145,7 +145,7 @@ def settle(machine: "Machine") -> None:
 
 
 def follow_period(machine: "Machine") -> None:
-    """What is due after every `PERIOD`-th row."""
+    """Run the maintenance of every `PERIOD`-th row."""
     close(machine)
     maintain(machine)
 
@@ -232,7 +232,7 @@ def prune(machine: "Machine", n_goes: int) -> None:
 
 
 def _close_ranks(machine: "Machine", goes: np.ndarray) -> None:
-    """The last points that stay take the slots of those that go."""
+    """Move the last remaining points into the slots of the removed ones."""
     state, store, n = machine.state, machine.store, machine.n_points
     stays = np.ones(n, bool)
     stays[goes] = False
@@ -323,7 +323,7 @@ def change_kernel(machine: "Machine", gram: np.ndarray) -> None:
 
 
 def _root_of(matrix: np.ndarray) -> np.ndarray:
-    """R with R R^T = matrix, of a matrix that is symmetric and positive except for rounding."""
+    """Return R with R R^T = matrix, for a matrix that is positive except for rounding."""
     factor, failed = lapack.dpotrf(0.5 * (matrix + matrix.T), lower=1, clean=1)
     if not failed:
         return np.ascontiguousarray(factor)
@@ -332,7 +332,7 @@ def _root_of(matrix: np.ndarray) -> np.ndarray:
 
 
 def variances(machine: "Machine", k: Any, k_xx: np.ndarray) -> np.ndarray:
-    """The variance of f at rows with the kernel values k.
+    """Return the variance of f at rows with the kernel values k.
 
     It is what the rows so far left open at the points, and what the points cannot express of the
     row, in units that only the errors so far can tell (`unit_of`).
@@ -348,7 +348,7 @@ def variances(machine: "Machine", k: Any, k_xx: np.ndarray) -> np.ndarray:
 
 
 def unit_of(machine: "Machine") -> float:
-    """The mean of squared errors over the variance that they should have had but for the unit."""
+    """Return the mean ratio of squared errors and their expected variance without the unit."""
     dual = machine.state.update
     if dual.counted[0] == 0.0:
         raise ValueError(

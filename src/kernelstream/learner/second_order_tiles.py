@@ -74,7 +74,7 @@ def _products(machine: "Machine", values: Values) -> tuple[Space, Products]:
 def _coordinates(
     machine: "Machine", k_zx: Any, own: np.ndarray
 ) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Rows over the points, A = k_xz (K + ridge I)^-1 (3.9), S, and which of them may join.
+    """Return rows over the points, A = k_xz (K + ridge I)^-1 (3.9), S, and which of them may join.
 
     Points that nearly depend on each other make the inverse large and its growth inexact, and a
     point that joins with inexact coordinates makes it a thousand times worse. So the coordinates of
@@ -113,7 +113,7 @@ def _coordinates(
 
 
 def _within(most: float, at: Any, rest: Any, k_xx: np.ndarray, regular: Any) -> np.ndarray:
-    """Of which rows all kernel values are reproduced so well, in the scale of their points."""
+    """Return which rows have kernel values that are reproduced well enough by the points."""
     sizes = at.there(most * np.sqrt(np.maximum(k_xx, 1e-300)))
     scale = sizes[:, None] * at.xp.sqrt(at.xp.abs(at.diagonal(regular)))[None, :]
     return at.here(at.xp.all(at.xp.abs(rest) <= scale, axis=1))

@@ -23,7 +23,7 @@ _ROWS = 256
 
 @compiled
 def _sweep(block, rows, y, limit, epsilon, step, f, star, plain):
-    """One visit of some rows; the largest change of a coefficient, relative to its box."""
+    """Return one visit of some rows; the largest change of a coefficient, relative to its box."""
     largest = 0.0
     for position in range(rows.shape[0]):
         i = rows[position]
@@ -44,7 +44,7 @@ def _sweep(block, rows, y, limit, epsilon, step, f, star, plain):
 
 @compiled
 def _sweep_margins(block, rows, sign, limit, margin, f, alpha):
-    """One visit of some rows by Kernel-Adatron; the largest change of a score."""
+    """Return one visit of some rows by Kernel-Adatron; the largest change of a score."""
     largest = 0.0
     for position in range(rows.shape[0]):
         i = rows[position]
@@ -78,7 +78,7 @@ class _KernelRows:
         return block.astype(np.float64, copy=False)
 
     def of(self, rows: np.ndarray) -> np.ndarray:
-        """A line for each of the rows."""
+        """Return a line for each of the rows."""
         return self._compute(rows) if self._all is None else self._all[rows]
 
 
@@ -100,13 +100,13 @@ def _passes(
 
 
 def box(machine: "Machine", weight: np.ndarray) -> np.ndarray:
-    """The largest coefficient of each row."""
+    """Return the largest coefficient of each row."""
     weights, c = machine.model.loss_weight * weight, machine.model.regularization
     return weights / c if c > 0 else np.where(weights > 0, np.inf, 0.0)
 
 
 def signs(machine: "Machine", y: np.ndarray) -> np.ndarray:
-    """-1 or +1 for every output and row: one class against the rest."""
+    """Return -1 or +1 for every output and row: one class against the rest."""
     if machine.n_outputs == 1:
         return y[None].astype(np.float64)
     return np.where(y == np.arange(machine.n_outputs)[:, None], 1.0, -1.0)

@@ -73,7 +73,7 @@ class Drift(NamedTuple):
 
 
 def drift_fields(first_step: float) -> Drift:
-    """The declaration of `Drift`."""
+    """Return the declaration of `Drift`."""
     return Drift(log_level=Field((), math.log(first_step)), score=Field((), 0.0))
 
 
@@ -85,7 +85,7 @@ def note_drift(drift, eta, n_seen):
 
 
 def mapped(function: Callable[..., Any], record: Any, *others: Any) -> Any:
-    """A record of the same shape, whose fields or arrays are what `function` makes of them."""
+    """Return a record of the same shape, with `function` applied to its fields or arrays."""
     if isinstance(record, _LEAVES):
         return function(record, *others)
     if not isinstance(record, tuple):
@@ -95,7 +95,7 @@ def mapped(function: Callable[..., Any], record: Any, *others: Any) -> Any:
 
 
 def arrays(record: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Every array (or field) with its name, such as ("margin.epsilon", array([1.]))."""
+    """Yield every array (or field) with its name, such as ("margin.epsilon", array([1.]))."""
     if isinstance(record, _LEAVES):
         yield name, record
     elif isinstance(record, tuple):
@@ -121,7 +121,7 @@ def _shape(field: Field, sizes: dict[str, int]) -> tuple[int, ...]:
 
 
 def _apart(n: int, n_bytes: int) -> int:
-    """How many numbers, n or a few more, a line of a matrix has that is written by columns as well.
+    """Return n, or slightly more, as the row length of a matrix that is also written by columns.
 
     Lines that are an even number of the processor's cache lines apart share few of the places in
     its cache: a column of 128 numbers would not fit, where the budget is a power of two.
@@ -131,7 +131,7 @@ def _apart(n: int, n_bytes: int) -> int:
 
 
 def new_arrays(declared: Any, sizes: dict[str, int], zeros: NewMatrix = np.zeros) -> Any:
-    """A record of arrays in which nothing has been written, from its declaration.
+    """Return a record of arrays in which nothing has been written, from its declaration.
 
     Those that span neither points nor rows that wait lie one after the other in memory that they
     share, so that all of them can be copied at once (`memory_of`). `zeros` makes matrices that live
@@ -168,19 +168,19 @@ def _shares(field: Field) -> bool:
 
 
 def memory_of(array: np.ndarray) -> np.ndarray:
-    """The memory that an array of a state shares with others; itself, where it shares none."""
+    """Return the memory that an array of a state shares with others, or the array itself."""
     return array.base if isinstance(array.base, np.ndarray) else array
 
 
 def allocate(declared: State, sizes: dict[str, int], zeros: NewMatrix = np.zeros) -> State:
-    """A fresh state from the parts' declarations and the sizes of the model."""
+    """Return a fresh state from the parts' declarations and the sizes of the model."""
     state = new_arrays(declared, sizes, zeros)
     state.expansion.scale[:2] = 1.0  # alpha = a, beta = b
     return state
 
 
 def n_bytes(declared: Any, sizes: dict[str, int]) -> int:
-    """How much memory `allocate` would claim."""
+    """Return how much memory `allocate` would claim."""
     return sum(8 * math.prod(_shape(field, sizes)) for _, field in fields(declared))
 
 
@@ -213,7 +213,7 @@ def check_values(state: Any, declared: Any, sizes: dict[str, int]) -> None:
 def resize(
     state: State, declared: State, sizes: dict[str, int], zeros: NewMatrix = np.zeros
 ) -> State:
-    """The same state with more outputs or points, or with fewer of those that hold nothing."""
+    """Return a state with room for other numbers of outputs or points."""
     resized = allocate(declared, sizes, zeros)
     for (_, old), (_, new) in zip(arrays(state), arrays(resized), strict=True):
         common = tuple(slice(min(n, m)) for n, m in zip(old.shape, new.shape, strict=True))
@@ -222,7 +222,7 @@ def resize(
 
 
 def copied(state: State) -> State:
-    """The same state in memory of its own, where arrays lie beside each other as they did."""
+    """Copy a state into its own memory, with arrays side by side as before."""
     memories: dict[int, tuple[int, np.ndarray]] = {}
 
     def copy(array: Any) -> Any:
@@ -242,7 +242,7 @@ def _address(array: np.ndarray) -> int:
 
 
 def first_outputs(state: State, declared: State, n_outputs: int, n_old: int) -> State:
-    """The same memory as far as the first `n_outputs`, those after the first `n_old` being new."""
+    """Return the first `n_outputs` of the same memory, with new ones after `n_old`."""
 
     def shorter(array: np.ndarray, field: Field) -> np.ndarray:
         # lines are outputs here: where they are not, there is no room in advance
@@ -257,7 +257,7 @@ def first_outputs(state: State, declared: State, n_outputs: int, n_old: int) -> 
 def only_nonzeros(
     coef: np.ndarray, past: np.ndarray | None, n_lines: int
 ) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    """Coefficients with a line for each output as those of `n_lines` outputs, and which these are.
+    """Return coefficients as those of at most `n_lines` outputs per point, and the outputs.
 
     Answers `coef`, `past` and `output` of an expansion that keeps few of many outputs
     (`TouchedOutputs`).
@@ -278,7 +278,7 @@ def only_nonzeros(
 
 
 def snapshot(state: State) -> State:
-    """A copy of every array, as a plain one: compiled code does not take memory maps for such."""
+    """Copy every array as a plain one, since compiled code refuses memory maps."""
     return mapped(
         lambda a: np.array(a, order="C") if isinstance(a, np.ndarray) else a.copy(), state
     )

@@ -56,7 +56,7 @@ def new_space(
     k_xx: np.ndarray, may_join: np.ndarray, left: np.ndarray, squares: np.ndarray,
     covariance: np.ndarray, scores: np.ndarray, rounding: np.ndarray,
 ) -> Space:  # fmt: skip
-    """The space of a tile, before its first row is learned."""
+    """Return the space of a tile, before its first row is learned."""
     n, n_outputs = scores.shape
     return Space(
         k_xx, may_join, left, squares, covariance, scores, rounding,
@@ -77,7 +77,7 @@ class Given(NamedTuple):
 
 @helper
 def given_of(model, state, n_points):
-    """The same of a state, for rows over so many points."""
+    """Return the same of a state, for rows over so many points."""
     bar = _FIRST_SHARE * (model.budget.worth - 1.0) * state.update.bar[0]
     return Given(n_points, state.margin.epsilon[0], state.step_size.eta[0], bar)
 
@@ -134,7 +134,7 @@ class Terms(NamedTuple):
 def terms_of(
     model, given, n_new, target, scores, weight, k_xx, covariance, left, squares, rounding, may_join
 ):
-    """Whether a row joins, and by how much it moves f; `n_new` points are new.
+    """Return whether a row joins, and by how much it moves f; `n_new` points are new.
 
     f at a row that joins is what the points tell, give or take delta / c: with the share `fresh` of
     that in the whole variance, nothing here grows without bound as c goes to zero.
@@ -154,7 +154,7 @@ def terms_of(
 
 @helper
 def worth_of(target, scores, variance, delta, c):
-    """By how much the minimum over all rows so far is lower if a row is a point.
+    """Return by how much the minimum over all rows so far falls if a row becomes a point.
 
     It is what taking the point out again would cost, B^2 / Q of `prune`: with q = delta / c, the
     sum over the outputs of error^2 (1 / variance - 1 / (variance + q)).
@@ -168,7 +168,7 @@ def worth_of(target, scores, variance, delta, c):
 
 @helper
 def surprise(target, scores, variance, left, c):
-    """The mean of the squared errors of a row, over the variance that they should have."""
+    """Return the mean of the squared errors of a row, over the variance that they should have."""
     squared, n_outputs = 0.0, target.shape[0]
     open_variance = max(left, 0.0) / c if c > 0.0 else 0.0
     for k in range(n_outputs):
@@ -179,7 +179,7 @@ def surprise(target, scores, variance, left, c):
 
 @helper
 def note(model, given, n_new, scores, target, y, trail, i):
-    """What the model says of row i, and what it should say."""
+    """Compute the scores of row i, and its target."""
     n_outputs = target.shape[0]
     for k in range(n_outputs):
         target[k] = y[i]
@@ -243,7 +243,7 @@ def take_in(space, i, joins, fresh, precision, variance, noise, delta, ridge):
 
 @helper
 def express(space, i, ridge):
-    """Row i is a point now: it expresses a part of the later rows."""
+    """Make row i a point, which represents a part of the later rows."""
     left, column, squares = space.left, space.column, space.squares
     n, own = left.shape[0], space.covariance[i, i]
     for k in range(i + 1, n):

@@ -35,13 +35,13 @@ class Undo:
         self.is_open = False
 
     def changes_for(self, n_slots: int) -> AllChanges:
-        """Where to mark what is written, of so many slots."""
+        """Return where to mark what is written, of so many slots."""
         if len(self.changes.slots) != n_slots:  # then the state has grown, and is another one
             self.changes = new_changes(n_slots)
         return self.changes
 
     def begin(self, state: Any, declared: Any, n_slots: int, n_open: int = 0) -> None:
-        """Be ready to go back to the state as it is now; `n_open` rows wait."""
+        """Remember the present state, to which `roll_back` returns; `n_open` rows wait."""
         self.changes_for(n_slots)
         if self._of is not state or self.changes.everything[0]:
             self._save_all(state, declared)
@@ -84,11 +84,11 @@ class Undo:
         return chain(self._pairs, self._matrices, self._of_tile)
 
     def commit(self) -> None:
-        """The block is learned: there is no way back."""
+        """Keep the block: afterwards it cannot be undone."""
         self.is_open = False  # a single step, which nothing can interrupt
 
     def roll_back(self) -> tuple[Any, int]:
-        """The state, and the number of slots, as they were when the block began."""
+        """Return the state, and the number of slots, as they were when the block began."""
         assert self._of is not None
         for old, new, *_ in self._all():
             new[...] = old
@@ -97,5 +97,5 @@ class Undo:
 
 
 def new_changes(n_slots: int) -> AllChanges:
-    """A record of changes, with nothing in it."""
+    """Return a record of changes, with nothing in it."""
     return AllChanges(np.zeros(n_slots, np.bool_), np.zeros(1, np.bool_))

@@ -57,12 +57,12 @@ class VectorWork(NamedTuple):
 
 
 def new_vector_work(n_outputs: int) -> VectorWork:
-    """Memory for the rows of a model."""
+    """Return memory for the rows of a model."""
     return VectorWork(np.zeros((4, n_outputs)))
 
 
 def rows_of(phi: Any) -> Any:
-    """Features as compiled code takes them."""
+    """Return features as compiled code takes them."""
     if sparse.issparse(phi):
         indices, indptr = (as_argument(a, np.int32) for a in (phi.indices, phi.indptr))
         return SparseRows(as_argument(phi.data, phi.dtype), indices, indptr)
@@ -74,14 +74,14 @@ def rows_of(phi: Any) -> Any:
 
 @helper
 def moved_trace(v, step, gradient, bend, decay, c):
-    """The trace after a step (7); `bend` is what the loss has of lambda H v."""
+    """Return the trace after a step (7); `bend` is what the loss has of lambda H v."""
     v = decay * v - step * (gradient + bend + decay * c * v)
     return v if abs(v) > SMALLEST_TRACE else 0.0
 
 
 @helper
 def powers(decay, n):
-    """``decay^n`` and ``1 + decay + ... + decay^(n - 1)``."""
+    """Return ``decay^n`` and ``1 + decay + ... + decay^(n - 1)``."""
     if decay == 0.0:
         return 0.0, 1.0
     if decay == 1.0:
@@ -92,7 +92,7 @@ def powers(decay, n):
 
 @helper
 def fade(coef, steps, j, n, c, decay):
-    """What n rows make of the weights of feature j, which is zero in them, and of their traces.
+    """Return the effect of n rows on weights and traces of feature j, which is zero in them.
 
     Return whether there are any: nothing becomes of zeros.
     """
@@ -137,13 +137,13 @@ class Rows(Protocol):
     """What is asked of the rows of a tile, in compiled code; i is one of them."""
 
     def n_of_rows(self):
-        """How many there are."""
+        """Return how many there are."""
 
     def row_length2(self, i):
-        """The squared length of a row."""
+        """Return the squared length of a row."""
 
     def row_product(self, i, line):
-        """The inner product of a row with the weights of an output."""
+        """Return the inner product of a row with the weights of an output."""
 
     def catch_up(self, i, expansion, step_state, c, decay, changes):
         """Bring the weights of a row's features up to date."""
@@ -153,7 +153,7 @@ class Rows(Protocol):
         """Let every weight have decayed, before it predicts."""
 
     def note_touched(self, i, step_state, n_seen):
-        """A row has been learned, the last of `n_seen`."""
+        """Count a learned row, the last of `n_seen`."""
         return
 
     def adapt_steps(self, i, step_size, w, v, steps, xi, c, per_unit, most):

@@ -10,7 +10,7 @@ __all__ = ["moved"]
 
 
 def moved(views, m, float_bytes, integer_bytes):
-    """Views, alone or in tuples, each moved by m records. The result keeps nothing alive."""
+    """Return views, alone or in tuples, moved by m records. The result keeps nothing alive."""
     if isinstance(views, tuple):
         inner = [moved(view, m, float_bytes, integer_bytes) for view in views]
         return type(views)(*inner) if hasattr(views, "_fields") else tuple(inner)

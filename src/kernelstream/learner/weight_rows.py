@@ -49,7 +49,7 @@ class WeightRow(RowPath):
         return new_vector_work(machine.n_outputs)
 
     def _features(self, machine: "Machine") -> np.ndarray:
-        """Features of the row that is learned: itself, or an array of its own."""
+        """Return features of the row that is learned: itself, or an array of its own."""
         x = checked_row(machine, self.X)
         return self.store.features(self.n_points[0], self.X, x, self.y, self.weight)
 
@@ -72,7 +72,7 @@ class WeightRow(RowPath):
         return [Call(_is_small, self.X, self.largest), *self._of_features()]
 
     def _of_features(self) -> list[Call]:
-        """The calls that learn the row by its features."""
+        """Return the calls that learn the row by its features."""
         tile = VectorTile(DenseRows(self.phi), self.y, self.weight, self.changes)
         return [Call(learn_vector, self.model, self.state, tile, self.trail, self.work)]
 
@@ -175,7 +175,7 @@ class ForestRow(WeightRow):
 
 @compiled
 def _is_small(X, largest):
-    """Whether a row needs no other check."""
+    """Return whether a row needs no other check."""
     return norm2_of(X[0]) <= largest  # NaN is not
 
 
@@ -186,7 +186,7 @@ def _note(n, out):
 
 @partial(compiled, any_order=True)
 def _score_features(expansion, b, phi, out):
-    """The scores of a row by its explicit features."""
+    """Compute the scores of a row from its explicit features."""
     for k in range(b.shape[0]):
         total = 0.0
         for j in range(phi.shape[0]):
@@ -196,7 +196,7 @@ def _score_features(expansion, b, phi, out):
 
 @partial(compiled, any_order=True)
 def _score_nodes(expansion, b, nodes, size, out):
-    """The scores of a row whose features are nodes, all of the same size."""
+    """Compute the scores of a row whose features are nodes of equal size."""
     for k in range(b.shape[0]):
         total = 0.0
         for j in range(nodes.shape[0]):
@@ -206,7 +206,7 @@ def _score_nodes(expansion, b, nodes, size, out):
 
 @partial(compiled, any_order=True)
 def _make_features(expansion, phi, k, raw, pending):
-    """k(x, x) and the raw scores of a row by its explicit features; nothing is pending."""
+    """Compute k(x, x) and the raw scores of a row from its features; nothing is pending."""
     k[0, 0] = norm2_of(phi[0])
     for output in range(raw.shape[0]):
         for function in range(raw.shape[1]):

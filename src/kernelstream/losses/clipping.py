@@ -8,7 +8,7 @@ __all__ = ["share_of_step", "shared_step"]
 
 @helper
 def share_of_step(gap, step, size):
-    """The share of a whole step, 0 to 1, that moves the score to the kink at distance `gap` (16).
+    """Return the share of a step, 0 to 1, that moves the score to a kink at `gap` (16).
 
     `size` is the magnitude of the numbers whose difference is the gap.
     """

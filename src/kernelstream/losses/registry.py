@@ -79,7 +79,7 @@ def loss(
     structured: bool = False, has_margin: bool = True, needs_positive_margin: bool = False,
     default_margin: float | None = None, allocates: bool = False,
 ) -> Callable[[Any], Any]:  # fmt: skip
-    """Class decorator that registers a NamedTuple as a loss by name.
+    """Register a NamedTuple as a loss by name (a class decorator).
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def loss(
 
 
 def all_losses() -> list[LossEntry]:
-    """Every loss of the package.
+    """Return every loss of the package.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def all_losses() -> list[LossEntry]:
 
 
 def names(task: str) -> list[str]:
-    """The names of the losses of a task.
+    """Return the names of the losses of a task.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def names(task: str) -> list[str]:
 
 
 def has_margin(task: str, name: str) -> bool:
-    """Whether the loss depends on the margin.
+    """Return whether the loss depends on the margin.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def has_margin(task: str, name: str) -> bool:
 
 
 def find(task: str, name: str, single_output: bool, labels: Any = None) -> LossEntry:
-    """The loss of a task by name, for models with one output or with one per label.
+    """Return the loss of a task by name, for models with one output or with one per label.
 
     `labels` is the rule of the label structure, if there is one.
 

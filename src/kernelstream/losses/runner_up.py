@@ -10,7 +10,7 @@ from kernelstream.parts import SLACK
 
 @helper
 def runner_up(scores, label):
-    """The index of the highest score other than that of `label`; near-ties go to the lowest index.
+    """Return the index of the highest score except that of `label`; near-ties: the lowest index.
 
     It is -1 if there is no other label.
     """
@@ -28,7 +28,7 @@ def runner_up(scores, label):
 
 @helper(allocates=True)
 def structured_runner_up(labels, outputs, label, margin):
-    """The score of every label plus margin times its distance from `label`, and the runner-up."""
+    """Return the score of every label plus margin times its distance, and the runner-up."""
     ahead = np.empty(labels.n_labels())
     labels.label_scores(outputs, label, margin, ahead)
     return ahead, runner_up(ahead, label)

@@ -11,7 +11,7 @@ from kernelstream.losses.softmax import probabilities
 
 @helper(allocates=True)
 def _probabilities_of(labels, outputs):
-    """The probability p(y|x) of every label (22)."""
+    """Return the probability p(y|x) of every label (22)."""
     p = np.empty(labels.n_labels())
     labels.label_scores(outputs, 0, 0.0, p)
     probabilities(p, p)

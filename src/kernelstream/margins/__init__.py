@@ -22,7 +22,7 @@ discover(__name__, __path__)
 
 
 def as_margin(margin: Any, nu: Any, default: Any) -> Any:
-    """A margin part from `margin` (a number, a part, or None) and `nu` (a number or None).
+    """Return a margin part from `margin` (a number, a part, or None) and `nu` (a number or None).
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class MarginRule(Protocol):
     """What a margin's rule answers."""
 
     def current_margin(self, margin_state, norm2):
-        """The margin at the present row; norm2 is ||f||^2."""
+        """Return the margin at the present row; norm2 is ||f||^2."""
         return margin_state.epsilon[0]
 
     def adapt_margin(self, margin_state, step_size, n_seen, direction, violated, weight):
@@ -47,7 +47,7 @@ class Margin(Part):
     is_fixed = False
 
     def has_step_size(self) -> bool:
-        """Whether the margin has a step size that follows that of the model."""
+        """Return whether the margin has a step size that follows that of the model."""
         return False
 
     def to_rule(self, first_step: float) -> Any:
@@ -55,7 +55,7 @@ class Margin(Part):
         raise TypeError(f"{type(self).__name__} must say its rule.")
 
     def state(self, first_step: float) -> MarginState:
-        """The record of what it remembers, a named tuple of `Field`."""
+        """Return the record of what it remembers, a named tuple of `Field`."""
         lowered = self.to_rule(first_step)
         return MarginState(
             epsilon=Field((), lowered.initial), eta=Field((), lowered.first_step),

@@ -22,7 +22,7 @@ def _excess(violated, nu):
 
 @helper
 def _scaled(epsilon, exponent, initial):
-    """``epsilon exp(exponent)`` within its bounds."""
+    """Return ``epsilon exp(exponent)`` within its bounds."""
     epsilon *= math.exp(min(max(exponent, -50.0), 50.0))
     return min(max(epsilon, _SMALLEST * initial), _LARGEST * initial)
 

@@ -29,7 +29,7 @@ class Part(BaseEstimator):
         """Raise if this part does not go with the others that were chosen."""
 
     def default_regularization(self, task: str) -> float | None:
-        """The regularization that goes with this part, if it asks for one and none is given."""
+        """Return the default regularization of this part; None: it has no preference."""
         return None
 
     def __eq__(self, other: object) -> bool:

@@ -11,7 +11,7 @@ def number(
     name: str, value: Any, *, above: float | None = None, at_least: float | None = None,
     below: float | None = None, at_most: float | None = None,
 ) -> float:  # fmt: skip
-    """`value` as a float, or an error that names the parameter, the value and the remedy.
+    """Return `value` as a float; raise with the parameter, the value and the remedy.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def number(
 
 
 def integer_at_least(name: str, value: Any, least: int) -> int:
-    """`value` as an int not below `least`, or an error that says so.
+    """Return `value` as an int of at least `least`, or raise.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def integer_at_least(name: str, value: Any, least: int) -> int:
 
 
 def one_of(name: str, value: Any, choices: list[str]) -> str:
-    """`value` if it is among `choices`, or an error that lists them.
+    """Return `value` if it is among `choices`, or raise with the list.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ _ENTRIES: dict[str, Entry] = {}
 
 
 def part(kind: str, *names: str) -> Callable[[PartClass], PartClass]:
-    """Class decorator: register a part, "kernel", "budget" and so on.
+    """Register a part, "kernel", "budget" and so on (a class decorator).
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def _source(cls: type) -> tuple[str, str]:
 
 
 def all_parts(kind: str | None = None) -> list[Entry]:
-    """Every registered part, or those of one kind.
+    """Return every registered part, or those of one kind.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def all_parts(kind: str | None = None) -> list[Entry]:
 
 
 def names(kind: str) -> list[str]:
-    """The names by which users may ask for parts of a kind.
+    """Return the names by which users may ask for parts of a kind.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def names(kind: str) -> list[str]:
 
 
 def by_name(kind: str, name: str) -> Any:
-    """The class of a part that has a name.
+    """Return the class of a part that has a name.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def by_name(kind: str, name: str) -> Any:
 
 
 def named(class_name: str) -> Any:
-    """The part of a class's name, as files give it; None where there is none.
+    """Return the part of a class's name, as files give it; None where there is none.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def named(class_name: str) -> Any:
 
 
 def make(class_name: str, **params: Any) -> Any:
-    """A part by its class's name: how one kind of part asks for one of another kind.
+    """Return a part by its class's name: how one kind of part asks for one of another kind.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def make(class_name: str, **params: Any) -> Any:
 
 
 def as_part(kind: str, parameter: str, value: Any, base: type) -> Any:
-    """A part from its name or itself, checked.
+    """Return a part from its name or itself, checked.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ _signatures: dict[str, tuple[str, ...]] = {}
 
 
 def rule(cls: Any = None, *, defaults: type | None = None, allocates: bool = False) -> Any:
-    """Class decorator: make a NamedTuple's methods callable from compiled code, found by type.
+    """Make the methods of a NamedTuple callable from compiled code, by type (a class decorator).
 
     Methods of one name share one signature over all rules, because the compiler finds the
     implementation by the type of `self` alone.
@@ -68,7 +68,7 @@ def _parameters(function: Any) -> tuple[str, ...]:
 
 
 def _with_a_field(cls: Any) -> Any:
-    """The same class with a field: the compiler loses an empty tuple that is passed as `self`."""
+    """Return the class with a field, because the compiler loses an empty tuple as `self`."""
     made: Any = namedtuple(cls.__name__, ["no_parameters"], defaults=(True,))  # type: ignore[misc]
     for name, function in _methods(cls):
         setattr(made, name, function)

@@ -87,7 +87,7 @@ class KernelClassifier(Adapter, base.MiniBatchClassifier):
         self._learn_one(x, y)
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """The probability of each label that was seen."""
+        """Return the probability of each label that was seen."""
         if not self._is_fitted:
             return {}
         row = self._row(x)
@@ -95,7 +95,7 @@ class KernelClassifier(Adapter, base.MiniBatchClassifier):
         return dict(zip(self._names(), probabilities[0].tolist(), strict=True))
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
-        """The most likely label, or None before the first row."""
+        """Return the most likely label, or None before the first row."""
         return self._model.predict_one(self._row(x)) if self._is_fitted else None
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -103,14 +103,14 @@ class KernelClassifier(Adapter, base.MiniBatchClassifier):
         self._learn_many(X, y)
 
     def predict_proba_many(self, X: Any) -> Any:
-        """The probability of each label, a row each."""
+        """Return the probability of each label, a row each."""
         if not self._is_fitted:
             return like(X, {})
         probabilities = self._probabilities(self._block(X))
         return like(X, dict(zip(self._names(), probabilities.T, strict=True)))
 
     def predict_many(self, X: Any) -> Any:
-        """The most likely label of each row."""
+        """Return the most likely label of each row."""
         if not self._is_fitted:
             return like(X, [None] * len(X))
         return like(X, self._model.predict(self._block(X)))
@@ -145,7 +145,7 @@ class KernelRegressor(Adapter, base.MiniBatchRegressor):
         self._learn_one(x, y)
 
     def predict_one(self, x: dict[Any, Any]) -> float:
-        """The predicted number; zero before the first row."""
+        """Return the predicted number; zero before the first row."""
         return self._model.predict_one(self._row(x)) if self._is_fitted else 0.0
 
     def learn_many(self, X: Any, y: Any) -> None:
@@ -153,7 +153,7 @@ class KernelRegressor(Adapter, base.MiniBatchRegressor):
         self._learn_many(X, y)
 
     def predict_many(self, X: Any) -> Any:
-        """The predicted number of each row."""
+        """Return the predicted number of each row."""
         if not self._is_fitted:
             return like(X, np.zeros(len(X)))
         return like(X, self._model.predict(self._block(X)))
@@ -167,7 +167,7 @@ class _Detecting(Adapter, base.AnomalyDetector):
         self._learn_one(x)
 
     def score_one(self, x: dict[Any, Any]) -> float:
-        """How far below the threshold a row is: above zero it is an alarm."""
+        """Return how far below the threshold a row is: above zero it is an alarm."""
         if not self._is_fitted:
             return 0.0
         return float(self._model.offset_ - self._model.score_one(self._row(x)))
@@ -280,7 +280,7 @@ _BY_TASK = {
 
 
 def make(preset: str, task: str, **params: Any) -> Any:
-    """A learner for River by the name of its algorithm, as `kernelstream.make`.
+    """Return a learner for River by the name of its algorithm, as `kernelstream.make`.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ class Adapter(base.Estimator):
 
     @property
     def model(self) -> Any:
-        """The scikit-learn estimator behind, or None before the first row."""
+        """Return the scikit-learn estimator behind, or None before the first row."""
         return self._model
 
     def _new_model(self) -> Any:
@@ -75,12 +75,12 @@ class Adapter(base.Estimator):
 
     @property
     def n_skipped_(self) -> int:
-        """How many rows were left out by ``on_bad_row``."""
+        """Return how many rows were left out by ``on_bad_row``."""
         return sum(self._skipped.values())
 
     @property
     def skipped_(self) -> dict[str, int]:
-        """The same by reason."""
+        """Return the same by reason."""
         return dict(self._skipped)
 
     def _learn_one(self, x: dict[Any, Any], *target: Any) -> None:
@@ -174,7 +174,7 @@ class Adapter(base.Estimator):
         return self._row(table) if isinstance(table, dict) else self._block(table)
 
     def _row(self, x: dict[Any, Any]) -> Any:
-        """A row for a prediction; features that were never learned play no part."""
+        """Return a row for a prediction; features that were never learned play no part."""
         if self._has_tables:
             names = set(self._model.feature_names_in_)
             return {name: value for name, value in x.items() if str(name) in names}
@@ -224,7 +224,7 @@ class Adapter(base.Estimator):
         return self._spread(list(X.columns), numbers_in_order(X, None))
 
     def _spread(self, names: list[Any], values: np.ndarray) -> np.ndarray:
-        """The columns of a block in the model's places."""
+        """Return the columns of a block in the model's places."""
         block = np.zeros((len(values), self._width()))
         for k, name in enumerate(names):
             if name in self._columns:
@@ -273,7 +273,7 @@ def _init_like(estimator: type, left_out: tuple[str, ...]) -> Callable[..., None
 
 
 def like(X: Any, values: Any, name: str | None = None) -> Any:
-    """Values as a series (one-dimensional) or frame of the library that X comes from."""
+    """Return values as a series (one-dimensional) or frame of the library that X comes from."""
     if hasattr(X, "index") and not callable(X.index):
         import pandas as pd
 

@@ -44,7 +44,7 @@ discover(__name__, __path__)
 
 
 def as_scaling(scaling: Any, parameter: str = "scaling") -> Scaling:
-    """A scaling part from what a user may give: None, a name or a part.
+    """Return a scaling part from what a user may give: None, a name or a part.
 
     Parameters
     ----------

@@ -32,31 +32,31 @@ class ScalingRule(Protocol):
         raise NotImplementedError
 
     def count_row(self, scaling_state, x, size):
-        """The row x has come: let it count for the rows after it."""
+        """Return the row x has come: let it count for the rows after it."""
         raise NotImplementedError
 
     def scale_sparse(self, scaling_state, indices, data, out):
-        """`scale_row` for a row of which only the entries are there that are not zero."""
+        """Scale a row that has only its nonzero entries."""
         raise NotImplementedError
 
     def count_sparse(self, scaling_state, indices, data, size):
-        """`count_row` for such a row."""
+        """Count such a row."""
         raise NotImplementedError
 
     def unit_of(self, scaling_state):
-        """The zero and the unit of targets, which are rows of one feature, as they are now."""
+        """Return the zero and the unit of targets, which are rows of one feature."""
         raise NotImplementedError
 
     def scale_target(self, scaling_state, y, zero, unit):
-        """A target in that unit; where there is none yet, zero."""
+        """Return a target in that unit; where there is none yet, zero."""
         raise NotImplementedError
 
     def bounds_of(self, scaling_state):
-        """The smallest and the largest prediction that targets so far allow."""
+        """Return the smallest and the largest prediction that targets so far allow."""
         return -math.inf, math.inf
 
     def seen_row(self, x, out):
-        """What kernels see of x: `out`, where `scale_row` has written."""
+        """Return the row that the kernel sees: `out`, if `scale_row` wrote there."""
         return out
 
 
@@ -69,19 +69,19 @@ class Scaling(Part):
     finds_metric = False  # whether it then asks for the gradients of f
 
     def gives_unit_length(self) -> bool:
-        """Whether rows are about as long as one, whatever the number of features."""
+        """Return whether rows are about as long as one, whatever the number of features."""
         return False
 
     def state(self, axis: str = "features") -> Any:
-        """The record of what it remembers: a named tuple of `Field` along `axis`."""
+        """Return the record of what it remembers: a named tuple of `Field` along `axis`."""
         raise TypeError(f"{type(self).__name__} must say what it remembers.")
 
     def to_rule(self) -> Any:
-        """The compiled rule, of `ScalingRule`."""
+        """Return the compiled rule, of `ScalingRule`."""
         raise TypeError(f"{type(self).__name__} must say its rule.")
 
     def rows_until_renewal(self, n_rows: int) -> int | None:
-        """How many rows may be learned, after so many, before its numbers are renewed."""
+        """Return how many more rows may be learned before the scaling is renewed."""
         return None
 
     def renew(self, scaling_state: Any, squared_gradients: np.ndarray | None = None) -> None:
@@ -92,10 +92,10 @@ class Scaling(Part):
         """
 
     def renew_target(self, scaling_state: Any) -> None:
-        """The same for targets, whose unit is never zero afterwards."""
+        """Return the state for targets, whose unit never becomes zero."""
 
     def raw(self, scaling_state: Any, rows: np.ndarray) -> np.ndarray:
-        """Scaled rows as they were before."""
+        """Return scaled rows in their original units."""
         raise TypeError(f"{type(self).__name__} must say how to turn a scaled row back.")
 
 
@@ -209,7 +209,7 @@ def count_and_scale_targets(scaling, state, y, weight, out, units):
 
 @compiled
 def scale_entries(scaling, state, indptr, indices, data, out):
-    """`scale` for sparse rows.
+    """Scale sparse rows.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def scale_entries(scaling, state, indptr, indices, data, out):
 
 @compiled
 def count_and_scale_entries(scaling, state, indptr, indices, data, weight, out):
-    """`count_and_scale` for sparse rows.
+    """Scale sparse rows in order, and count them.
 
     Parameters
     ----------

@@ -44,14 +44,14 @@ _LEAST_UNIT = 1e-3  # of the unit before, where all new targets are alike
 
 @helper
 def deviation(square, n, mean):
-    """The standard deviation, or zero where it is that of rounding."""
+    """Return the standard deviation, or zero where it is that of rounding."""
     sd = math.sqrt(square / n)
     return sd if sd > _CONSTANT * abs(mean) else 0.0
 
 
 @helper
 def faint(away, most):
-    """A distance as it is learned: the farther beyond the limit, the less it says."""
+    """Return a distance as it is learned: the farther beyond the limit, the less it says."""
     if abs(away) <= most:
         return away
     return math.copysign(most * math.sqrt(most / abs(away)), away)
@@ -69,7 +69,7 @@ class NoBreaks(NamedTuple):
     """Of features: nothing is looked for."""
 
     def n_before(self):
-        """How many rows had come before those that the statistics are of."""
+        """Return how many rows had come before those that the statistics are of."""
         return 0
 
     def judge(self, mean, square, n_rows, y):
@@ -134,7 +134,7 @@ class Breaks(NamedTuple):
         return CHANGED
 
     def looks_old(self, y, away, sd):
-        """Whether a target is as those before the last change were."""
+        """Return whether a target is as those before the last change were."""
         if self.n_old[0] == 0:
             return False
         sd_old = deviation(self.square_old[0], self.n_old[0], self.mean_old[0])

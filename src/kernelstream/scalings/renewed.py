@@ -83,7 +83,7 @@ class RenewedRule(NamedTuple):
         scaling_state.n_rows[0] += 1
 
     def limited(self, away, second, n, mean):
-        """What statistics see of a value so far from the mean of n rows."""
+        """Return the value that statistics see for a value so far from the mean of n rows."""
         if n >= _TRUSTED_ROWS:
             sd = deviation(second, n, mean)
             if sd > 0.0:  # a feature that was constant may become anything
@@ -136,7 +136,7 @@ def _compressed(away, unit, bend, limit):
 
 @helper
 def _add_moments(scaling_state, j, away, n):
-    """Welford's recursion for sums of powers, of a value at `away` from the mean of n - 1 rows."""
+    """Update sums of powers by Welford's recursion, `away` from the mean of n - 1 rows."""
     share = away / n
     square = share * share
     term = away * share * (n - 1)
@@ -313,7 +313,7 @@ class Renewed(Scaling):
         return scaling_state.zero + scaling_state.unit * z
 
     def metric_in(self, scaling_state: Any) -> np.ndarray:
-        """A^2, of shape (features, features)."""
+        """Return a^2, of shape (features, features)."""
         if scaling_state.found[0] == 0:
             return np.eye(len(scaling_state.mean))
         if len(scaling_state.metric) == len(scaling_state.mean):
@@ -321,7 +321,7 @@ class Renewed(Scaling):
         return np.diag(scaling_state.weights**2)
 
     def gradient_in(self, scaling_state: Any, gradients: np.ndarray) -> np.ndarray:
-        """Gradients by A v as gradients by v."""
+        """Turn gradients with respect to A v into gradients with respect to v."""
         if scaling_state.found[0] == 0:
             return gradients
         if len(scaling_state.metric) == gradients.shape[-1]:
@@ -330,7 +330,7 @@ class Renewed(Scaling):
 
 
 def _kurtosis(second: np.ndarray, fourth: np.ndarray, n: int) -> np.ndarray:
-    """The excess kurtosis of every feature."""
+    """Return the excess kurtosis of every feature."""
     square = second * second
     known = square > _SMALLEST_FOURTH
     return np.where(known, n * fourth / np.where(known, square, 1.0) - 3.0, 0.0)
@@ -343,6 +343,6 @@ def _root(matrix: np.ndarray) -> np.ndarray:
 
 
 def _metric_of(squared_gradients: np.ndarray) -> np.ndarray:
-    """A^2 = 0.03 I + 0.97 d G^(1/2) / tr G^(1/2)."""
+    """Return a^2 = 0.03 I + 0.97 d G^(1/2) / tr G^(1/2)."""
     root, d = _root(squared_gradients), len(squared_gradients)
     return _EVERY_DIRECTION * np.eye(d) + (1.0 - _EVERY_DIRECTION) * d / root.trace() * root

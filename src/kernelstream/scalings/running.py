@@ -89,7 +89,7 @@ class RunningRule(NamedTuple):
         return faint((y - zero) / unit, self.outlier)
 
     def length_with(self, scaling_state, total):
-        """The root of the mean of |a|^2, with the present row among the rows."""
+        """Return the root of the mean of |a|^2, with the present row among the rows."""
         if not self.unit_length:
             return 1.0
         n, mean = scaling_state.n_lengths[0], scaling_state.length2[0]

@@ -47,7 +47,7 @@ class Columns(NamedTuple):
 
     @staticmethod
     def from_json(saved: dict[str, Any]) -> "Columns":
-        """The columns of a cell's header."""
+        """Return the columns of a cell's header."""
         return Columns(
             tuple(saved["keys"]), tuple(saved["key_types"]), tuple(saved["features"]),
             bool(saved["is_array"]), saved["target"], saved["order"],
@@ -55,7 +55,7 @@ class Columns(NamedTuple):
 
     @staticmethod
     def of(df: DataFrame, key: Any, features: Any, target: Any, order: Any) -> "Columns":
-        """The columns that a user has named, checked against a table's schema."""
+        """Return the columns that a user has named, checked against a table's schema."""
         keys = (key,) if isinstance(key, str) else tuple(key)
         chosen = (features,) if isinstance(features, str) else tuple(features)
         if not chosen:
@@ -81,7 +81,7 @@ class Columns(NamedTuple):
         return [f"ks_key_{i}" for i in range(len(self.keys))]
 
     def prepared(self, df: DataFrame, blocks: int, y_type: str | None) -> DataFrame:
-        """A table with all that Python needs to know of a row, beside the columns it has.
+        """Return a table with all that Python needs to know of a row, beside the columns it has.
 
         Nulls never reach a column of integers, which pandas would make floats. Rows of one key and
         one value of the order column are learned in the order of their content's hash, so that
@@ -110,7 +110,7 @@ class Columns(NamedTuple):
         return df.withColumns(found)
 
     def keys_of(self, frame: pd.DataFrame) -> list[Any]:
-        """The keys of rows; None where there is none."""
+        """Return the keys of rows; None where there is none."""
         columns = [frame[name].tolist() for name in self.key_names()]
         keys: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         for row in np.flatnonzero(frame[NO_KEY].to_numpy(dtype=bool)):
@@ -201,7 +201,7 @@ class Job(NamedTuple):
     template: bytes
 
     def new_fleet(self) -> KeyedFleet:
-        """A fleet that has learned nothing."""
+        """Return a fleet that has learned nothing."""
         fleet = KeyedFleet.from_bytes(self.template)
         fleet.n_jobs = 1  # Spark has a task for every core
         return fleet
@@ -211,7 +211,7 @@ class Job(NamedTuple):
         return _facts(self.template)
 
     def prepared(self, df: DataFrame) -> DataFrame:
-        """A table with all that Python needs to know of a row."""
+        """Return a table with all that Python needs to know of a row."""
         return self.columns.prepared(df, self.blocks, self.facts().y_type)
 
     def cell(self, fleet: KeyedFleet) -> bytes:
@@ -219,7 +219,7 @@ class Job(NamedTuple):
         return fleet.to_bytes(described(self.columns, self.blocks))
 
     def fleet(self, content: bytes, block: int) -> KeyedFleet:
-        """The fleet of a cell, which must have learned what this job learns."""
+        """Return the fleet of a cell, which must have learned what this job learns."""
         try:
             fleet, columns, blocks = read_cell(content)
         except FileError as error:
@@ -276,7 +276,7 @@ def _facts(template: bytes) -> Facts:
 
 
 def y_type(task: str, classes: Any) -> str | None:
-    """The Spark type of targets and of predictions; None: there is no target."""
+    """Return the Spark type of targets and of predictions; None: there is no target."""
     if task == "novelty":
         return None
     if task == "regressor":
@@ -293,7 +293,7 @@ def _kind(fleet: KeyedFleet) -> tuple[Any, ...]:
 
 
 def read_cell(content: bytes) -> tuple[KeyedFleet, Columns, int]:
-    """The fleet of a cell, its columns, and of how many blocks it is one."""
+    """Return the fleet of a cell, its columns, and of how many blocks it is one."""
     header, arrays = read_bytes(content)
     with strange_headers("the cell"):
         said = header["spark"]
@@ -306,7 +306,7 @@ def read_cell(content: bytes) -> tuple[KeyedFleet, Columns, int]:
 
 
 def new_job(columns: Columns, blocks: Any, preset: Any, task: str | None, **params: Any) -> Job:
-    """A job from what a user asks for; `params` are those of `KeyedFleet`."""
+    """Return a job from what a user asks for; `params` are those of `KeyedFleet`."""
     blocks = integer_at_least("blocks", blocks, 1)
     if task is None:
         task = "novelty" if columns.target is None else "regressor"

@@ -27,7 +27,7 @@ _MODELS_AT_ONCE = 1000
 
 
 def with_job(models: DataFrame, job: Job) -> DataFrame:
-    """A table of models that says what they learn, which Parquet keeps."""
+    """Return a table of models that says what they learn, which Parquet keeps."""
     text = base64.b64encode(job.template).decode()
     return models.withMetadata("cell", {_METADATA: text})
 
@@ -46,7 +46,7 @@ def job_of(models: DataFrame) -> Job:
 
 
 def _job_like(content: bytes, blocks: int | None = None) -> Job:
-    """The job of a cell; with other blocks, if they are given."""
+    """Return the job of a cell; with other blocks, if they are given."""
     fleet, columns, n_blocks = read_cell(content)
     empty = KeyedFleet(
         fleet.preset, fleet.task, n_features=fleet.n_features, classes=fleet.classes,
@@ -57,7 +57,7 @@ def _job_like(content: bytes, blocks: int | None = None) -> Job:
 
 
 def checkpoint_models(spark: SparkSession, checkpoint: Any) -> DataFrame:
-    """The models that a query of `learn_stream` has in its checkpoint, after its last batch.
+    """Return the models that a query of `learn_stream` has in its checkpoint, after its last batch.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def save_models(models: DataFrame, folder: Any) -> list[Path]:
 
 
 def to_fleet(models: DataFrame) -> KeyedFleet:
-    """All models of a table in one `KeyedFleet`, in the driver's memory.
+    """Return all models of a table in one `KeyedFleet`, in the driver's memory.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def to_fleet(models: DataFrame) -> KeyedFleet:
 
 
 def by_block(batches: Iterator[Any]) -> Iterator[tuple[int, Iterator[Any]]]:
-    """The rows of every block, as tables of some rows; rows of a block stand together."""
+    """Yield the rows of every block, as tables of some rows; rows of a block stand together."""
 
     def pieces() -> Iterator[tuple[int, Any]]:
         for batch in batches:
@@ -158,20 +158,20 @@ def by_block(batches: Iterator[Any]) -> Iterator[tuple[int, Iterator[Any]]]:
 
 
 def shuffled(df: DataFrame, blocks: int, *order: Any) -> DataFrame:
-    """A table whose partitions have whole blocks, one after the other."""
+    """Return a table whose partitions have whole blocks, one after the other."""
     n_partitions = partitions_for(df.sparkSession, blocks)
     return df.repartition(n_partitions, BLOCK).sortWithinPartitions(BLOCK, *order)
 
 
 def cells(pairs: Iterator[tuple[int, bytes]]) -> Iterator[Any]:
-    """Rows of a table of models."""
+    """Yield rows of a table of models."""
     for block, cell in pairs:
         columns = [pa.array([block], pa.int32()), pa.array([cell], pa.binary())]
         yield pa.RecordBatch.from_arrays(columns, ["block", "cell"])
 
 
 def reshard(models: DataFrame, blocks: int) -> DataFrame:
-    """The same models in another number of blocks.
+    """Return the same models in another number of blocks.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def _taken_apart(job: Job) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
 
 def _put_together(job: Job) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Rows of single models to cells."""
+    """Return rows of single models to cells."""
 
     def put_together(batches: Iterator[Any]) -> Iterator[Any]:
         return cells(

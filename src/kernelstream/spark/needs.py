@@ -48,7 +48,7 @@ require_modules()
 
 
 def session(master: str | None = None, **settings: Any) -> Any:
-    """A Spark session whose Python is this one and whose state store is RocksDB.
+    """Return a Spark session whose Python is this one and whose state store is RocksDB.
 
     Any other session does as well: `learn_stream` sets the state store where nobody has.
 

@@ -21,14 +21,14 @@ _TYPES = {"double": (st.DoubleType(), pa.float64()), "string": (st.StringType(),
 
 
 def wanted_rows(job: Job) -> list[str]:
-    """The columns that Python needs of a row."""
+    """Return the columns that Python needs of a row."""
     return [*job.columns.key_names(), NO_KEY, X, Y, ORDER, TIE]
 
 
 def plain_rows(
     frame: pd.DataFrame, n_features: int | None, kind: str | None, skips: bool
 ) -> tuple[Any, Any]:
-    """Features and targets of rows without keys."""
+    """Return features and targets of rows without keys."""
     width = n_features or len(frame[X].iloc[0])
     y = None if kind is None else targets_of(frame, kind, skips)
     return matrix(frame[X], width, skips), y
@@ -36,7 +36,7 @@ def plain_rows(
 
 @contextmanager
 def _named(job: Job, frame: pd.DataFrame) -> Iterator[None]:
-    """Whatever is wrong with a row names its key and its place in the order."""
+    """Yield whatever is wrong with a row names its key and its place in the order."""
     try:
         yield
     except BadRow as bad:
@@ -79,7 +79,7 @@ def answer_fields(job: Job) -> list[st.StructField]:
 
 
 def answers(job: Job, predictions: np.ndarray, scores: np.ndarray) -> tuple[pa.Array, pa.Array]:
-    """The columns of predictions and scores; null where there are none."""
+    """Return the columns of predictions and scores; null where there are none."""
     missing = np.isnan(scores.reshape(len(scores), -1)).any(axis=1)
     kind = _TYPES[job.facts().y_type][1]
     said = pa.array(predictions.astype(object), kind, mask=missing)

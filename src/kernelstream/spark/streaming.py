@@ -115,7 +115,7 @@ def _first_cells(df: DataFrame, models: DataFrame | None, job: Job) -> DataFrame
 
 
 def _packed(batches: Iterator[Any]) -> Iterator[Any]:
-    """Rows packed by blocks: a row for each block, and in it a table of Arrow.
+    """Yield rows packed by blocks: a row for each block, and in it a table of Arrow.
 
     Spark hands rows to a group one by one, which takes longer than all the rest; and a table keeps
     the types of its columns on the way.
@@ -149,7 +149,7 @@ def _by_blocks(batches: list[Any]) -> Any:
 
 
 def _unpacked(contents: list[bytes]) -> pd.DataFrame:
-    """All rows of a block, in their order."""
+    """Return all rows of a block, in their order."""
     tables = [pa.ipc.open_stream(content).read_all() for content in contents]
     frame = pa.concat_tables(tables).to_pandas(integer_object_nulls=True)
     return frame.sort_values([ORDER, TIE], kind="stable", na_position="first", ignore_index=True)
@@ -172,7 +172,7 @@ class _Learner(StatefulProcessor):
         self.cell.update((content,))
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Any]:  # noqa: N802
-        """All rows of a block in a batch, in their order."""
+        """Yield all rows of a block in a batch, in their order."""
         (block,) = key
         contents = [content for frame in rows if len(frame) for content in frame["rows"]]
         if not contents:  # in the first batch, of a block that has only its first cell
@@ -191,7 +191,7 @@ class _Learner(StatefulProcessor):
         """Nothing is open."""
 
     def schema(self, order_type: st.DataType) -> st.StructType:
-        """The columns of what is told of a batch."""
+        """Return the columns of what is told of a batch."""
         raise NotImplementedError
 
     def answer(self, block: int, fleet: Any, frame: Any, said: Any, learned: bytes) -> Any:
@@ -240,6 +240,6 @@ class _Counting(_Learner):
 
 
 def _objects(column: Any) -> Any:
-    """A column for pandas in which null stays null."""
+    """Return a column for pandas in which null stays null."""
     found = pd.Series(column.to_pylist(), dtype=object)
     return found.to_numpy()

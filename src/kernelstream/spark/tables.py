@@ -32,7 +32,7 @@ def fit_keys(
     preset: Any = "svmd", task: str | None = None, blocks: int = 64,
     models: DataFrame | None = None, **params: Any,
 ) -> DataFrame:  # fmt: skip
-    """A model for every key of a table, each bit for bit that of a `KeyedFleet`.
+    """Return a model for every key of a table, each bit for bit that of a `KeyedFleet`.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def fit_keys(
 
 
 def predict(df: DataFrame, models: DataFrame) -> DataFrame:
-    """The rows of a table with what the models of their keys predict.
+    """Return the rows of a table with what the models of their keys predict.
 
     A key without a model, a null key or a row of another width is an error; if the models were made
     with ``on_bad_row="skip"``, such a row has the prediction null.
@@ -142,7 +142,7 @@ def predict(df: DataFrame, models: DataFrame) -> DataFrame:
 
 
 def _walked(prepared: DataFrame, models: DataFrame | None, job: Job) -> DataFrame:
-    """All rows by blocks, in their order, each block's cell before its rows."""
+    """Return all rows by blocks, in their order, each block's cell before its rows."""
     rows = prepared.withColumn(CELL, fn.lit(None).cast("binary"))
     if models is not None:
         if job_of(models).blocks != job.blocks:
@@ -155,7 +155,7 @@ def _walked(prepared: DataFrame, models: DataFrame | None, job: Job) -> DataFram
 def _with_fleets(
     job: Job, batches: Iterator[Any]
 ) -> Iterator[tuple[int, Iterator[tuple[KeyedFleet, Any]]]]:
-    """The rows of every block, with the fleet that its cell has."""
+    """Yield the rows of every block, with the fleet that its cell has."""
 
     def opened(block: int, pieces: Iterator[Any]) -> Iterator[tuple[KeyedFleet, Any]]:
         fleet: KeyedFleet | None = None

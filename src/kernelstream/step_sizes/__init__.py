@@ -38,7 +38,7 @@ discover(__name__, __path__)
 
 
 def as_step_size(step_size: Any, task: str) -> Any:
-    """A step size part from what a user may give: a name, a number (constant), a part.
+    """Return a step size part from what a user may give: a name, a number (constant), a part.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class AdaGrad(PerWeight):
 
     @property
     def initial(self) -> float:
-        """The first step size of every weight."""
+        """Return the first step size of every weight."""
         return self.rate / math.sqrt(self.start)
 
     def check(self) -> None:

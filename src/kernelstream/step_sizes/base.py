@@ -42,11 +42,11 @@ class StepSizeRule(Protocol):
     initial: float
 
     def propose(self, step_state, n_seen, loss, regularizer, correlation):
-        """The `Proposal` for f at a row, from the row's loss and <g, v>."""
+        """Return the `Proposal` for f at a row, from the row's loss and <g, v>."""
         raise NotImplementedError
 
     def accept(self, step_state, proposal, taken, capped, has_gradient):
-        """The update took a step, a smaller one than proposed where it was `capped`."""
+        """Return the update took a step, a smaller one than proposed where it was `capped`."""
         raise NotImplementedError
 
     def next_step(self, first, eta, felt, n_seen, slope):
@@ -54,31 +54,31 @@ class StepSizeRule(Protocol):
         raise NotImplementedError
 
     def next_felt(self, felt, correlation, objective):
-        """How much the objective depends on a parameter's step size, after one more row."""
+        """Return how much the objective depends on a parameter's step size, after one more row."""
         return felt
 
     def remembered_step(self, first, before, eta, taken):
-        """What is kept of a step of which only a part was taken."""
+        """Return the corrected state of a step that was taken in part."""
         return eta
 
     def largest(self):
-        """The largest step that there can be."""
+        """Return the largest step that there can be."""
         return self.initial
 
     def of_intercept(self):
-        """The rule of the intercepts' own step sizes."""
+        """Return the rule of the intercepts' own step sizes."""
         return self
 
     def of_margin(self):
-        """The rule of the margin's own step size."""
+        """Return the rule of the margin's own step size."""
         return self
 
     def is_traced(self):
-        """Whether there is a trace v."""
+        """Return whether there is a trace v."""
         return False
 
     def trace_decay(self):
-        """lambda, by which the trace decays."""
+        """Return lambda, by which the trace decays."""
         return 0.0
 
 
@@ -93,24 +93,24 @@ class StepSize(Part):
         """Refuse parameters for step sizes that a model does not have."""
 
     def for_model(self, regularization: float, with_distance: bool) -> "StepSize":
-        """The same with all its numbers, where some depend on the model.
+        """Return the same with all its numbers, where some depend on the model.
 
         `with_distance`: the loss has the units of a distance between labels.
         """
         return self
 
     def for_task(self, task: str) -> "StepSize":
-        """The same as it suits a task, where a user gave only its name."""
+        """Return the same as it suits a task, where a user gave only its name."""
         return self
 
     def floor(self) -> float | None:
-        """The lowest value of a step size that moves by itself."""
+        """Return the lowest value of an adaptive step size."""
         return None
 
     def state(self) -> Any:
-        """The record of what it remembers, a named tuple of `Field`."""
+        """Return the record of what it remembers, a named tuple of `Field`."""
         raise TypeError(f"{type(self).__name__} must say what it remembers.")
 
     def to_rule(self) -> Any:
-        """The compiled rule, of `StepSizeRule`."""
+        """Return the compiled rule, of `StepSizeRule`."""
         raise TypeError(f"{type(self).__name__} must say its rule.")

@@ -32,22 +32,22 @@ class PerWeightRule(Protocol):
         step_state.mean_loss[0] = proposal.mean_loss
 
     def next_step(self, first, eta, felt, n_seen, slope):
-        """Of an adaptive margin: as it began."""
+        """Return the step size of an adaptive margin: its first one."""
         return first
 
     def step_of_weight(self, step, gradient, trace, per_unit, most):
-        """The next step size of a weight, at most `most`, from its gradient and its trace.
+        """Return the next step size of a weight, at most `most`, from its gradient and its trace.
 
         `per_unit` is one over the unit in which losses are measured.
         """
         raise NotImplementedError
 
     def least_gradient(self):
-        """What is smaller, of the loss by a score, counts as zero."""
+        """Return the size below which a derivative of the loss counts as zero."""
         return 0.0
 
     def least_step(self):
-        """The smallest step size that there can be."""
+        """Return the smallest step size that there can be."""
         return 0.0
 
 

@@ -226,7 +226,7 @@ class SMD(StepSize):
 
 
 def smd_for(task: str, **params: Any) -> SMD:
-    """SMD as it suits a task: normalized for regression, whose losses have the units of y.
+    """Return SMD for a task: normalized for regression, whose losses have the units of y.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ _OF_FEATURES = {
 def store_class(
     is_folded: bool, feature_store: str, is_sparse: bool, device: Device | None = None
 ) -> Any:
-    """The kind of store: of points or of explicit features, for dense or for sparse rows.
+    """Return the kind of store: of points or of explicit features, for dense or for sparse rows.
 
     It is called with a kernel, how many slots and features there are, and the precision.
     """

@@ -50,18 +50,18 @@ class Store(Protocol):
     dtype: np.dtype
 
     def taken(self, X: Any) -> Any:
-        """Rows as this store works with them, which all other methods are given."""
+        """Return rows as this store works with them, which all other methods are given."""
         ...
 
     def row_cache_of(self, X: Any) -> np.ndarray:
-        """The kernel's row cache of rows."""
+        """Return the kernel's row cache of rows."""
         ...
 
     def tile(
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
         lines: list[slice] | None = None,
     ) -> Values:  # fmt: skip
-        """k(points, X) and below it k(X, X), of the first n points.
+        """Return k(points, X) above k(X, X), of the first n points.
 
         Kernels that the stream makes may look at the targets `y`; rows whose `weight` is zero leave
         nothing behind. `coef` are the coefficients of the expansion, whose shape is needed. `lines`
@@ -71,11 +71,11 @@ class Store(Protocol):
         ...
 
     def tile_rows(self, n_points: int) -> int:
-        """How many rows best share a matrix product."""
+        """Return how many rows best share a matrix product."""
         ...
 
     def basis(self, n_points: int, X: Any, x: np.ndarray) -> Any:
-        """What the coefficients of rows X are multiplied with: k(points, X), or features."""
+        """Return the factor of the coefficients for rows X: k(points, X), or features."""
         ...
 
     def block(self, n_points: int, X: Any, x: np.ndarray, out: np.ndarray) -> None:
@@ -89,7 +89,7 @@ class Store(Protocol):
         ...
 
     def at(self, slots: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The points in some slots and their row cache, as `replace` takes them."""
+        """Return the points in some slots and their row cache, as `replace` takes them."""
         ...
 
     def writer(self, X: Any, x: np.ndarray, values: Values | None) -> Any:
@@ -108,11 +108,11 @@ class Store(Protocol):
         ...
 
     def begin(self) -> None:
-        """From now on, remember what is overwritten."""
+        """Remember from now on which rows are overwritten."""
         ...
 
     def end(self) -> None:
-        """Nobody will undo anything."""
+        """Forget what was kept for undoing."""
         ...
 
     def undo(self) -> None:
@@ -120,7 +120,7 @@ class Store(Protocol):
         ...
 
     def zeros(self, shape: tuple[int, int], dtype: Any) -> Any:
-        """A new matrix over pairs of points, where such matrices are best multiplied."""
+        """Return a new matrix over pairs of points, where such matrices are best multiplied."""
         ...
 
     def grow(self, n_slots: int) -> None:
@@ -132,11 +132,11 @@ class Store(Protocol):
         ...
 
     def stored(self, n_points: int) -> Any:
-        """A copy of the rows of the first n points."""
+        """Return a copy of the rows of the first n points."""
         ...
 
     def points_in_memory(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The slots and their row cache, where points are dense rows in memory."""
+        """Return the slots and their row cache, where points are dense rows in memory."""
         ...
 
     def restore(self, rows: Any, row_cache: np.ndarray) -> None:
@@ -144,7 +144,7 @@ class Store(Protocol):
         ...
 
     def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
-        """What is stored of the first n points, as arrays by name."""
+        """Return the stored arrays of the first n points, by name."""
         ...
 
     def fill(self, arrays: dict[str, np.ndarray], checked_cache: "CheckedCache") -> None:
@@ -152,7 +152,7 @@ class Store(Protocol):
         ...
 
     def copy(self, n_points: int) -> "Store":
-        """A copy with the first n points and nothing else."""
+        """Return a copy with the first n points and nothing else."""
         ...
 
 
@@ -163,20 +163,20 @@ class OnHost:
     dtype: Any
 
     def taken(self, X: Any) -> Any:
-        """Rows as compiled code may be given them."""
+        """Return rows as compiled code may be given them."""
         return X if sparse.issparse(X) else as_argument(X, self.dtype)
 
     def row_cache_of(self, X: Any) -> np.ndarray:
-        """The kernel's row cache of rows."""
+        """Return the kernel's row cache of rows."""
         return self.kernel.row_cache(X)
 
     def points_in_memory(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The slots and their row cache, where points are dense rows in memory."""
+        """Return the slots and their row cache, where points are dense rows in memory."""
         return None
 
     @staticmethod
     def zeros(shape: tuple[int, int], dtype: Any) -> np.ndarray:
-        """A new matrix over pairs of points."""
+        """Return a new matrix over pairs of points."""
         return np.zeros(shape, dtype)
 
 
@@ -196,16 +196,16 @@ class Slots(OnHost):
 
     @property
     def n_features(self) -> int:
-        """How long a row is."""
+        """Return how long a row is."""
         return self.rows.shape[1]
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision of rows and kernel values."""
+        """Return the precision of rows and kernel values."""
         return self.rows.dtype
 
     def basis(self, n_points: int, X: Any, x: np.ndarray) -> np.ndarray:
-        """k(points, X), in memory of its own: several threads may predict."""
+        """Return k(points, X) in its own memory: several threads may predict."""
         block = np.empty((n_points, X.shape[0]), self.dtype)
         self.block(n_points, X, x, block)
         return block
@@ -215,7 +215,7 @@ class Slots(OnHost):
         self.write_block(self.rows[:n_points], X, self.row_cache[:n_points], x, out)
 
     def tile_rows(self, n_points: int) -> int:
-        """How many rows best share a matrix product.
+        """Return how many rows best share a matrix product.
 
         The kernel values among a tile's own rows cost tile / points of the rest; small tiles make
         poor matrix products. Measured, the two meet at a fifth; where points are few, a tile has 96
@@ -225,15 +225,15 @@ class Slots(OnHost):
         return min(256, max(96, n_points // 80 * 16))
 
     def at(self, slots: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The points in some slots and their row cache."""
+        """Return the points in some slots and their row cache."""
         return self.rows[slots], self.row_cache[slots]
 
     def begin(self) -> None:
-        """From now on, remember what is overwritten."""
+        """Remember from now on which rows are overwritten."""
         self.journal = []
 
     def end(self) -> None:
-        """Nobody will undo anything."""
+        """Forget what was kept for undoing."""
         self.journal = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -252,7 +252,7 @@ class Memory:
         self._lent: dict[str, np.ndarray] = {}  # as it was lent last
 
     def lend(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> np.ndarray:
-        """An array for as long as nobody asks for the same name again.
+        """Return an array for as long as nobody asks for the same name again.
 
         Tiles of one size get the same object, at which an `entry_point` does not look again.
         """
@@ -266,7 +266,7 @@ class Memory:
         return lent
 
     def new(self, size: int, dtype: Any) -> np.ndarray:
-        """Fresh memory for at least so many numbers."""
+        """Allocate memory for at least so many numbers."""
         return np.empty(size, dtype)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -274,7 +274,7 @@ class Memory:
 
 
 def as_sparse_rows(X: Any, dtype: Any = None) -> sparse.csr_array:
-    """X as sparse rows with sorted indices and without duplicates; never changes X."""
+    """Return X as sparse rows with sorted indices and no duplicates; never change X."""
     rows = sparse.csr_array(X, dtype=dtype)
     if not rows.has_canonical_format:
         rows = rows.copy() if sparse.issparse(X) else rows

@@ -83,19 +83,19 @@ class DenseStore(Slots):
 
     @staticmethod
     def n_bytes(kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
-        """How much memory points of this size take, with the rows that are being learned."""
+        """Return how much memory points of this size take, with the rows that are being learned."""
         return (n_slots + STAGED_ROWS) * (n_features + 1) * dtype.itemsize
 
     def stored(self, n_points: int) -> np.ndarray:
-        """A copy of the rows of the first n points."""
+        """Return a copy of the rows of the first n points."""
         return self.rows[:n_points].copy()
 
     def points_in_memory(self) -> tuple[np.ndarray, np.ndarray]:
-        """The slots and their row cache."""
+        """Return the slots and their row cache."""
         return self.rows, self.row_cache
 
     def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
-        """What is stored of the first n points, as arrays by name."""
+        """Return the stored arrays of the first n points, by name."""
         return {"row_cache": self.row_cache[:n_points], "points": self.stored(n_points)}
 
     def fill(self, arrays: dict[str, np.ndarray], checked_cache: CheckedCache) -> None:
@@ -107,7 +107,7 @@ class DenseStore(Slots):
         self.rows[: len(rows)], self.row_cache[: len(rows)] = rows, row_cache
 
     def copy(self, n_points: int) -> "DenseStore":
-        """A copy with the first n points and nothing else."""
+        """Return a copy with the first n points and nothing else."""
         copy = DenseStore(self.kernel, self.n_slots, self.n_features, self.dtype)
         copy.restore(self.rows[:n_points], self.row_cache[:n_points])
         copy.memory, copy.write_block = self.memory, self.write_block
@@ -136,7 +136,7 @@ class DenseStore(Slots):
     def writer(
         self, X: np.ndarray, x: np.ndarray, values: Values | None, n_times: int = 1
     ) -> SlotWriter:
-        """What the loop needs to write rows of X as points, and others that come in their place."""
+        """Return the writer with which the loop stores rows of X as points, or replaces some."""
         if self.journal is None:
             old = self._nothing
         else:  # a row may overwrite two points: that of its slot, and the one that is merged
@@ -160,13 +160,13 @@ class DenseStore(Slots):
         return slots, rows, lend("old row cache", (n,), self.dtype), count
 
     def _room_for(self, n: int) -> tuple[np.ndarray, ...]:
-        """Arrays for n overwritten points: their slots, rows and row cache, and how many are."""
+        """Return arrays for n overwritten points: slots, rows and row cache, and their number."""
         slots, rows = np.empty(n, np.int64), np.empty((n, self.n_features), self.dtype)
         slots.fill(-1)
         return slots, rows, np.empty(n, self.dtype), np.zeros(1, np.int64)
 
     def write(self, trail: Any, done: int, X: np.ndarray, x: np.ndarray) -> None:
-        """Nothing: the loop has written the rows, see `Slots`."""
+        """Do nothing: the loop has written the rows, see `Slots`."""
 
     def replace(self, slots: np.ndarray, X: np.ndarray, x: np.ndarray) -> None:
         """Put rows into slots, each of which is named once."""
@@ -185,7 +185,7 @@ class DenseStore(Slots):
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
         lines: list[slice] | None = None,
     ) -> Values:  # fmt: skip
-        """k(points, X) and below it k(X, X)."""
+        """Return k(points, X) above k(X, X)."""
         k = self._kernel_values(n_points, X, x)
         return Values(k, n_points, k[:n_points], NOTHING_PENDING)
 

@@ -42,15 +42,15 @@ class StoresOn(NamedTuple):
     def __call__(
         self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype
     ) -> "DeviceStore":
-        """An empty store."""
+        """Return an empty store."""
         return DeviceStore(kernel, n_slots, n_features, dtype, self.device)
 
     def n_bytes(self, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
-        """How much memory points of this size take on the device, and their row cache here."""
+        """Return how much memory points take on the device, and their row cache on the host."""
         return (n_slots + _STRETCH) * (n_features + 2) * dtype.itemsize
 
     def zeros(self, shape: tuple[int, int], dtype: Any) -> Any:
-        """A matrix over pairs of points: on the device, where there may be many."""
+        """Return a matrix over pairs of points: on the device, where there may be many."""
         return _zeros(self.device.open(), shape, dtype)
 
 
@@ -79,10 +79,10 @@ class DeviceStore:
         self._allocate(n_slots, n_features)
 
     def points_in_memory(self) -> None:
-        """None: points are on the device."""
+        """Return None: points are on the device."""
 
     def zeros(self, shape: tuple[int, int], dtype: Any) -> Any:
-        """A matrix over pairs of points: on the device, where there may be many."""
+        """Return a matrix over pairs of points: on the device, where there may be many."""
         return _zeros(self.library, shape, dtype)
 
     def _open(self, library: Library) -> None:
@@ -100,7 +100,7 @@ class DeviceStore:
     # --- rows in and out -------------------------------------------------------------------------
 
     def taken(self, X: Any) -> DeviceRows:
-        """Rows as this store works with them; they go to the device when it needs them."""
+        """Return rows as this store works with them; they go to the device when it needs them."""
         if not isinstance(X, DeviceRows):
             return DeviceRows(Block(self.library, self.dtype, X), 0, X.shape[0])
         if X.dtype == self.dtype and X.block.library is self.library:
@@ -109,7 +109,7 @@ class DeviceStore:
         return DeviceRows(Block(self.library, self.dtype, source), 0, len(X))
 
     def row_cache_of(self, X: Any) -> np.ndarray:
-        """The row cache of rows."""
+        """Return the row cache of rows."""
         rows = self.taken(X)
         block = rows.block
         if block.cache is None:
@@ -118,18 +118,18 @@ class DeviceStore:
         return block.cache[rows.start : rows.stop]
 
     def at(self, slots: np.ndarray) -> tuple[Any, np.ndarray]:
-        """The points in some slots, as `replace` takes them."""
+        """Return the points in some slots, as `replace` takes them."""
         found = self.library.lines_of(self.rows, self.library.places(slots))
         return DeviceRows(Block(self.library, self.dtype, found), 0, len(slots)), (
             self.row_cache[slots]
         )
 
     def stored(self, n_points: int) -> np.ndarray:
-        """A copy of the rows of the first n points."""
+        """Return a copy of the rows of the first n points."""
         return self.library.to_host(self.rows[:n_points, :])
 
     def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
-        """What is stored of the first n points, as arrays by name."""
+        """Return the stored arrays of the first n points, by name."""
         return {"row_cache": self.row_cache[:n_points], "points": self.stored(n_points)}
 
     def fill(self, arrays: dict[str, np.ndarray], checked_cache: CheckedCache) -> None:
@@ -145,7 +145,7 @@ class DeviceStore:
             self.row_cache[:n] = row_cache
 
     def copy(self, n_points: int) -> "DeviceStore":
-        """A copy with the first n points and nothing else."""
+        """Return a copy with the first n points and nothing else."""
         copy = DeviceStore(self.kernel, self.n_slots, self.n_features, self.dtype, self.device)
         copy._take_points(self, n_points, self.n_features)
         copy.memory = self.memory
@@ -171,17 +171,17 @@ class DeviceStore:
     # --- kernel values ---------------------------------------------------------------------------
 
     def tile_rows(self, n_points: int) -> int:
-        """How many rows best share the transfers of a tile."""
+        """Return how many rows best share the transfers of a tile."""
         return _TILE
 
     def _values(self, n_lines: int, X: DeviceRows) -> Any:
-        """k(first lines, X) on the device."""
+        """Return k(first lines, X) on the device."""
         summed = self.kernel.loses_digits(self.row_cache_of(X), self.dtype)
         points, norms = self.rows[:n_lines, :], self.norms[:n_lines]
         return self.kernel.values(points, X.array, norms, X.norms, summed)
 
     def basis(self, n_points: int, X: Any, x: np.ndarray) -> DeviceMatrix:
-        """k(points, X), which stays on the device."""
+        """Return k(points, X), which stays on the device."""
         values = self._values(n_points, self.taken(X))
         return DeviceMatrix(self.library, values, self.dtype)
 
@@ -193,7 +193,7 @@ class DeviceStore:
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
         lines: list[slice] | None = None,
     ) -> Values:  # fmt: skip
-        """k(points, X) and below it k(X, X); of the points, the lines that are asked for."""
+        """Return k(points, X) above k(X, X); of the points, the requested rows."""
         rows = self.taken(X)
         most = 0 if lines is None else min(_STRETCH, _NUMBERS // max(n_points, 1))
         ahead, n_rows = self._ahead_of(n_points, rows, most), len(rows)
@@ -213,7 +213,7 @@ class DeviceStore:
         return Values(k, n_points, DeviceMatrix(self.library, points, self.dtype), NOTHING_PENDING)
 
     def _ahead_of(self, n_points: int, rows: DeviceRows, most: int) -> Ahead:
-        """Kernel values of a stretch with these rows in it, and others up to `most`."""
+        """Return kernel values of a stretch with these rows in it, and others up to `most`."""
         ahead, block = self._ahead, rows.block
         if (
             ahead is None or ahead.block is not block
@@ -232,13 +232,13 @@ class DeviceStore:
     def features(
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
     ) -> Any:
-        """There are no explicit features."""
+        """Raise: there are no explicit features."""
         raise TypeError("a device holds points, not explicit features.")
 
     # --- writing ---------------------------------------------------------------------------------
 
     def writer(self, X: Any, x: np.ndarray, values: Values) -> NoSlots:
-        """What the loop is given in place of slots: rows are written after it."""
+        """Return the writer of the loop; rows are written after it."""
         return NO_SLOTS
 
     def write(self, trail: Any, done: int, X: Any, x: np.ndarray) -> None:
@@ -302,11 +302,11 @@ class DeviceStore:
             self._put(slots, self.library.places(slots), self.taken(X).array, norms, x)
 
     def begin(self) -> None:
-        """From now on, remember what is overwritten."""
+        """Remember from now on which rows are overwritten."""
         self.journal = []
 
     def end(self) -> None:
-        """Nobody will undo anything."""
+        """Forget what was kept for undoing."""
         self.journal = self._ahead = None
 
     def undo(self) -> None:

@@ -22,13 +22,13 @@ class Block:
 
     @property
     def array(self) -> Any:
-        """The rows on the device."""
+        """Return the rows on the device."""
         if self._array is None:
             self._array = self.library.to_device(self.source, self.dtype)
         return self._array
 
     def on_host(self, start: int, stop: int) -> np.ndarray:
-        """Some of the rows as an array of NumPy."""
+        """Return some of the rows as an array of NumPy."""
         if isinstance(self.source, np.ndarray):
             return self.source[start:stop].astype(self.dtype, copy=False)
         return self.library.to_host(self.array[start:stop, :])
@@ -42,22 +42,22 @@ class DeviceRows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many rows, and how long they are."""
+        """Return how many rows, and how long they are."""
         return self.stop - self.start, self.block.source.shape[1]
 
     @property
     def dtype(self) -> np.dtype:
-        """The precision on the device."""
+        """Return the precision on the device."""
         return self.block.dtype
 
     @property
     def array(self) -> Any:
-        """The rows on the device."""
+        """Return the rows on the device."""
         return self.block.array[self.start : self.stop, :]
 
     @property
     def norms(self) -> Any:
-        """Their row cache on the device."""
+        """Return the row cache on the device."""
         return self.block.norms[self.start : self.stop]
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class DeviceRows:
 
 
 def rows_on(device: Any, X: Any) -> DeviceRows:
-    """An array of any library as rows of a device."""
+    """Return an array of any library as rows of a device."""
     chosen = as_device(device)
     assert chosen is not None
     return DeviceRows(Block(chosen.open(), np.dtype(chosen.dtype), X), 0, X.shape[0])
@@ -99,16 +99,16 @@ class DeviceMatrix:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Lines and columns."""
+        """Return the number of rows and columns."""
         return tuple(self.array.shape)
 
     @property
     def T(self) -> "DeviceMatrix":  # noqa: N802 (as NumPy calls it)
-        """The transposed matrix."""
+        """Return the transposed matrix."""
         return DeviceMatrix(self.library, self.array.T, self.dtype)
 
     def copy(self) -> "DeviceMatrix":
-        """The same numbers in memory of their own."""
+        """Return the same numbers in memory of their own."""
         return DeviceMatrix(self.library, self.library.copy(self.array), self.dtype)
 
     def __getitem__(self, key: Any) -> "DeviceMatrix":
@@ -130,7 +130,7 @@ class DeviceMatrix:
 
 
 def _matrix_on(library: Library, matrix: np.ndarray) -> DeviceMatrix:
-    """A matrix of the host as one on a device, with memory of its own."""
+    """Return a matrix of the host as one on a device, with memory of its own."""
     return DeviceMatrix(
         library, library.copy(library.to_device(matrix, matrix.dtype)), matrix.dtype
     )

@@ -38,22 +38,22 @@ class Library:
         return _opened, self.opened_as
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """A new array on the device."""
+        """Return a new array on the device."""
         return self.xp.zeros(shape, dtype=self.dtype_of(dtype), device=self.device)
 
     def dtype_of(self, dtype: np.dtype) -> Any:
-        """What the library calls a precision."""
+        """Return the library's name of a precision."""
         if dtype not in self._dtypes:
             self._dtypes[dtype] = getattr(self.xp, np.dtype(dtype).name)
         return self._dtypes[dtype]
 
     def to_device(self, array: Any, dtype: np.dtype) -> Any:
-        """An array of NumPy, or of any library, on the device."""
+        """Return an array of NumPy, or of any library, on the device."""
         array = self.xp.asarray(array, device=self.device)
         return self.xp.astype(array, self.dtype_of(dtype), copy=False)
 
     def to_host(self, array: Any) -> np.ndarray:
-        """An array of NumPy, with memory of its own."""
+        """Return an array of NumPy, with memory of its own."""
         return np.array(array)
 
     def read(self, array: Any, out: np.ndarray) -> None:
@@ -64,26 +64,26 @@ class Library:
         """Wait for what was asked for."""
 
     def host_memory(self, size: int, dtype: Any) -> np.ndarray:
-        """Memory of the host that the device reads and writes fast."""
+        """Return memory of the host that the device reads and writes fast."""
         return np.empty(size, dtype)
 
     def copy(self, array: Any) -> Any:
-        """The same numbers in memory of their own."""
+        """Return the same numbers in memory of their own."""
         return self.xp.asarray(array, device=self.device, copy=True)
 
     def cholesky(self, matrix: Any) -> Any:
-        """L with L L^T = matrix; None if it is not positive."""
+        """Return L with L L^T = matrix; None if the matrix is not positive definite."""
         try:
             return self.xp.linalg.cholesky(matrix)
         except np.linalg.LinAlgError:
             return None
 
     def places(self, places: np.ndarray) -> Any:
-        """Places of lines, for `lines_of` and `put`."""
+        """Return row indices in the form that `lines_of` and `put` take."""
         return self.xp.asarray(places, device=self.device)
 
     def lines_of(self, array: Any, places: Any) -> Any:
-        """Some lines of an array, as a copy."""
+        """Return some lines of an array, as a copy."""
         return self.xp.take(array, places, axis=0)
 
     def put(self, array: Any, places: Any, lines: Any) -> None:
@@ -133,7 +133,7 @@ class _Torch(Library):
         return array.detach().to(self.device, non_blocking=True).to(self.dtype_of(dtype))
 
     def _sent(self, array: Any) -> Any:
-        """An array on the device, through memory that all cores fill and the device reads itself.
+        """Make an array on the device, through pinned memory that all cores fill.
 
         Measured with 188 MB: 5 ms, where a plain copy takes 29.
         """
@@ -290,7 +290,7 @@ class Device(Part):
             )
 
     def open(self) -> Library:
-        """The library that computes there."""
+        """Return the library that computes there."""
         if self.library is not None:
             return self._opened(self.library)
         for name in ("torch", "cupy"):
@@ -309,7 +309,7 @@ class Device(Part):
 
 
 def as_device(device: Any) -> Device | None:
-    """A device from its name or itself; None where there is none."""
+    """Return a device from its name or itself; None where there is none."""
     if device is None or isinstance(device, Device):
         if device is not None:
             device.check()
@@ -325,5 +325,5 @@ class HostMemory(Memory):
         self._library = library
 
     def new(self, size: int, dtype: Any) -> np.ndarray:
-        """Fresh memory, more than is asked for: such memory is slow to get."""
+        """Allocate more memory than is asked for, because such memory is slow to allocate."""
         return self._library.host_memory(2 ** math.ceil(math.log2(max(size, 1))), dtype)

@@ -87,38 +87,38 @@ class FoldedStore(OnHost):
 
     @staticmethod
     def n_bytes(kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
-        """How much memory it takes: there are no points."""
+        """Return how much memory it takes: there are no points."""
         return 0
 
     @property
     def n_first(self) -> int:
-        """How many features there are before any row has been learned."""
+        """Return how many features there are before any row has been learned."""
         return self.n_slots
 
     def basis(self, n_points: int, X: Any, x: np.ndarray) -> Any:
-        """The features of rows, a line each: what weights are multiplied with."""
+        """Return the features of rows, a line each: what weights are multiplied with."""
         return self.kernel.features(X, x).T
 
     def tile_rows(self, n_points: int) -> int:
-        """How many rows best share a matrix product."""
+        """Return how many rows best share a matrix product."""
         return _TILE
 
     def features(
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
     ) -> Any:
-        """The features of rows that are to be learned, of shape (rows, features)."""
+        """Return the features of rows that are to be learned, of shape (rows, features)."""
         return self.kernel.features(X, x)
 
     def tile(
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
         lines: list[slice] | None = None,
     ) -> Values:  # fmt: skip
-        """Kernel values among the rows, and their features."""
+        """Return kernel values among the rows, and their features."""
         phi = self.features(n_points, X, x, y, weight)
         return self.values_of(phi, self.kernel.diagonal(x), coef)
 
     def values_of(self, phi: Any, diagonal: Any, coef: np.ndarray) -> Values:
-        """What features make of a tile; `diagonal` is k(x, x), where it is known."""
+        """Return the values of a tile from its features; `diagonal` is k(x, x), where known."""
         n_rows, n_outputs, n_functions = phi.shape[0], coef.shape[0], coef.shape[1]
         k = self.memory.lend("k", (n_rows, n_rows), self.dtype)
         if n_rows > 1 or diagonal is None:
@@ -138,23 +138,23 @@ class FoldedStore(OnHost):
         inner_products(phi, phi, k)
 
     def writer(self, X: Any, x: np.ndarray, values: Values) -> Any:
-        """What the loop is given to add rows to the weights."""
+        """Return the writer with which the loop adds rows to the weights."""
         basis = values.basis
         if sparse.issparse(basis):  # its columns are the rows: the same arrays
             return SparseFeatures(basis.indptr, basis.indices, basis.data)
         return DenseFeatures(basis.T)
 
     def write(self, trail: Any, done: int, X: Any, x: np.ndarray) -> None:
-        """Nothing: the loop has added the rows to the weights."""
+        """Do nothing: the loop has added the rows to the weights."""
 
     def begin(self) -> None:
-        """Nothing: the weights are part of the machine's state."""
+        """Do nothing: the weights are part of the machine's state."""
 
     def end(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def undo(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def widen(self, n_features: int) -> None:
         """Give rows more features, or take such features away."""
@@ -162,18 +162,18 @@ class FoldedStore(OnHost):
         self.n_features = n_features
 
     def stored(self, n_points: int) -> np.ndarray:
-        """There are no points."""
+        """Raise: there are no points."""
         return np.empty((0, self.n_features), self.dtype)
 
     def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
-        """Nothing is stored."""
+        """Return nothing: there is nothing to store."""
         return {}
 
     def fill(self, arrays: dict[str, np.ndarray], checked_cache: CheckedCache) -> None:
-        """Nothing is stored."""
+        """Return nothing: there is nothing to store."""
 
     def copy(self, n_points: int) -> "FoldedStore":
-        """A copy."""
+        """Return a copy."""
         copy = type(self)(self.kernel, self.n_slots, self.n_features, self.dtype)
         copy.memory = self.memory
         return copy

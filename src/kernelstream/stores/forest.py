@@ -69,7 +69,7 @@ class ForestStore(FoldedStore):
 
     @staticmethod
     def n_bytes(kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
-        """How much memory trees take that have seen one class."""
+        """Return how much memory trees take that have seen one class."""
         chosen: Any = kernel
         statistic = _statistic_of(chosen)
         of_sides = 2 * np.dtype(statistic.side_type()).itemsize
@@ -78,25 +78,25 @@ class ForestStore(FoldedStore):
 
     @property
     def n_first(self) -> int:
-        """The roots are there before any row has been learned."""
+        """Return the roots are there before any row has been learned."""
         return self.n_trees
 
     @property
     def n_nodes(self) -> int:
-        """How many nodes the trees have."""
+        """Return how many nodes the trees have."""
         return int(self.trees.n_nodes[0])
 
     # --- features --------------------------------------------------------------------------------
 
     def basis(self, n_points: int, X: Any, x: np.ndarray) -> Any:
-        """The nodes on the paths of rows, a line each."""
+        """Return the nodes on the paths of rows, a line each."""
         if not sparse.issparse(X):
             return self._paths(X).T
         pieces = [X[start : start + _ROWS] for start in range(0, X.shape[0], _ROWS)]
         return sparse.vstack([self._paths(piece) for piece in pieces], format="csr").T
 
     def _paths(self, X: Any) -> sparse.csr_array:
-        """The features of rows, in memory of their own: several threads may predict."""
+        """Return the features of rows, in memory of their own: several threads may predict."""
         rows = self._dense(X)
         indptr, indices = self._room_for(len(rows), Memory())
         self._call("walk", walk, self.trees, rows, indptr, indices)
@@ -105,14 +105,14 @@ class ForestStore(FoldedStore):
     def features(
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
     ) -> sparse.csr_array:
-        """The features of rows that are to be learned; the trees learn them."""
+        """Return the features of rows that are to be learned; the trees learn them."""
         return self.learn(X, y, weight)[0]
 
     def tile(
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
         lines: list[slice] | None = None,
     ) -> Values:  # fmt: skip
-        """Kernel values among the rows, and their features; the trees learn them on the way."""
+        """Return the kernel values and features of rows, which the trees learn on the way."""
         phi = self.features(n_points, X, x, y, weight)
         return self.values_of(phi, np.diff(phi.indptr) / self.n_trees, coef)
 
@@ -155,7 +155,7 @@ class ForestStore(FoldedStore):
         count_common(phi.indptr, phi.indices, self.n_trees, passing, digits, k)
 
     def leaf_predictions(self, X: Any) -> np.ndarray:
-        """What the leaves of rows have learned, averaged over the trees.
+        """Average the statistics of the leaves of rows over the trees.
 
         Frequencies of classes (of -1 and +1, where there is a single output), or the mean of the
         target, of shape (rows, 1). A leaf counts its parent's as one row more.
@@ -177,25 +177,25 @@ class ForestStore(FoldedStore):
         return int(self.trees.n_columns[0]) if self.statistic is CLASS_COUNTS else 1
 
     def _dense(self, X: Any) -> np.ndarray:
-        """Rows as the trees look at them, whatever their precision."""
+        """Return rows as the trees look at them, whatever their precision."""
         if X.shape[1] != self.n_features:  # compiled code would read what is not there
             raise ValueError(f"rows have {X.shape[1]} features, not {self.n_features}")
         return as_argument(X.toarray() if sparse.issparse(X) else X)
 
     def _room_for(self, n_rows: int, memory: Memory) -> tuple[np.ndarray, np.ndarray]:
-        """Memory for the nodes on the paths of rows."""
+        """Return memory for the nodes on the paths of rows."""
         indptr = np.empty(n_rows + 1, np.int32)
         return indptr, memory.lend("nodes", (n_rows * self.n_trees * (DEEPEST + 1),), np.int32)
 
     def _as_features(self, indptr: np.ndarray, indices: np.ndarray) -> sparse.csr_array:
-        """Features of equal size, such that k(x, x) is the mean length of a path."""
+        """Return features of equal size, such that k(x, x) is the mean length of a path."""
         indices = indices[: indptr[-1]]
         data = np.full(len(indices), 1.0 / math.sqrt(self.n_trees), self.dtype)
         shape = len(indptr) - 1, self.n_nodes
         return sparse.csr_array((data, indices, indptr), shape=shape)
 
     def learning_calls(self, X: np.ndarray, y: np.ndarray, weight: np.ndarray) -> list[Call]:
-        """The calls that learn a row; what its features were before stands in `row_entries`.
+        """Return the calls that learn a row; what its features were before stands in `row_entries`.
 
         There must be columns for its target (`make_columns_for`).
         """
@@ -215,7 +215,7 @@ class ForestStore(FoldedStore):
         self._make_columns(int(self.statistic.columns_for(max(n_outputs - 1, 1))))
 
     def row_entries(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Memory for the features of a row: data, indices and indptr, as of one sparse row."""
+        """Allocate memory for the features of one row: data, indices and indptr."""
         if self._entries is None:
             indptr, indices = self._room_for(1, Memory())
             data = np.full(indices.size, 1.0 / math.sqrt(self.n_trees), self.dtype)
@@ -223,7 +223,7 @@ class ForestStore(FoldedStore):
         return self._entries
 
     def nodes_of_row(self, X: np.ndarray) -> np.ndarray:
-        """The nodes on the paths of a row, in memory of their own."""
+        """Return the nodes on the paths of a row, in memory of their own."""
         indptr, indices = self._room_for(1, Memory())
         self._call("walk", walk, self.trees, self._dense(X), indptr, indices)
         return indices[: indptr[1]]
@@ -245,7 +245,7 @@ class ForestStore(FoldedStore):
     # --- undoing ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Be ready to go back to the trees as they are now."""
+        """Remember the present trees, to which `undo` returns."""
         if self._saved is None:
             self._saved = self._copied()
             self.changes = new_changes(self.n_slots, self.trees.own.shape[1])
@@ -257,7 +257,7 @@ class ForestStore(FoldedStore):
         self._call("copy", copy_changed, self._saved, self.trees, self.changes)
 
     def _copied(self) -> Trees:
-        """A copy of the trees, of the same size."""
+        """Return a copy of the trees, of the same size."""
         n, trees = self.n_nodes, self.trees
         copy = new_trees(
             self.n_trees, self.n_slots, trees.tested_feature.shape[1], trees.own.shape[1],
@@ -271,7 +271,7 @@ class ForestStore(FoldedStore):
         return copy
 
     def copy(self, n_points: int) -> "ForestStore":
-        """A copy with trees of its own."""
+        """Return a copy with trees of its own."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy.trees, copy._saved, copy._entries = self._copied(), None, None
@@ -295,13 +295,13 @@ class ForestStore(FoldedStore):
     # --- to and from arrays ----------------------------------------------------------------------
 
     def _is_open(self) -> np.ndarray:
-        """Which nodes are leaves that look for splits."""
+        """Return which nodes are leaves that look for splits."""
         trees, n = self.trees, self.n_nodes
         may_grow = trees.sizes + 2 <= self.setting.max_nodes
         return (trees.left[:n] == 0) & (trees.arrived[:n] > 0) & may_grow[trees.tree[:n]]
 
     def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
-        """The trees; what splits have counted, of leaves that may still be split."""
+        """Return the trees; what splits have counted, of leaves that may still be split."""
         trees, n, leaves = self.trees, self.n_nodes, np.flatnonzero(self._is_open())
         columns = int(trees.n_columns[0])
         return {
@@ -388,7 +388,7 @@ class SparseForestStore(ForestStore):
 
 
 def _statistic_of(kernel: Any) -> Any:
-    """What leaves count, by the criterion of the trees."""
+    """Return the statistics of leaves, by the criterion of the trees."""
     if kernel.criterion not in _STATISTICS:
         raise ValueError(
             f"criterion={kernel.criterion!r} must be known before trees can grow: give 'entropy' "

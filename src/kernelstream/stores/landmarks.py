@@ -31,21 +31,21 @@ class LandmarkStore(FoldedStore):
 
     @classmethod
     def n_bytes(cls, kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
-        """How much memory the landmarks take, and their factor."""
+        """Return how much memory the landmarks take, and their factor."""
         return cls.point_store.n_bytes(kernel, n_slots, n_features, dtype) + 8 * n_slots**2
 
     @property
     def n_first(self) -> int:
-        """There are no features before there are rows."""
+        """Return zero: there are no features before there are rows."""
         return 0
 
     @property
     def writes_in_loop(self) -> bool:  # type: ignore[override]
-        """Whether learning a row changes nothing here: there are all landmarks."""
+        """Return whether learning a row changes nothing here: there are all landmarks."""
         return self._n_points == self.n_slots
 
     def basis(self, n_points: int, X: Any, x: np.ndarray) -> np.ndarray:
-        """The features of rows, a line each."""
+        """Return the features of rows, a line each."""
         between = self.points.basis(n_points, X, x)
         if not n_points:
             return between
@@ -56,7 +56,7 @@ class LandmarkStore(FoldedStore):
     def features(
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
     ) -> np.ndarray:
-        """The features of rows that are to be learned; some become landmarks on the way."""
+        """Return the features of rows that are to be learned; some become landmarks on the way."""
         if n_points == self.n_slots:
             phi = np.ascontiguousarray(self.basis(n_points, X, x).T)
         else:
@@ -74,15 +74,15 @@ class LandmarkStore(FoldedStore):
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
         lines: list[slice] | None = None,
     ) -> Values:  # fmt: skip
-        """Kernel values among the rows, and their features."""
+        """Return kernel values among the rows, and their features."""
         return self.values_of(self.features(n_points, X, x, y, weight), None, coef)
 
     def begin(self) -> None:
-        """From now on, remember what is overwritten."""
+        """Remember from now on which rows are overwritten."""
         self.points.begin()
 
     def end(self) -> None:
-        """Nobody will undo anything."""
+        """Forget what was kept for undoing."""
         self.points.end()
 
     def undo(self) -> None:
@@ -96,7 +96,7 @@ class LandmarkStore(FoldedStore):
         self.n_features = n_features
 
     def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
-        """The landmarks and their factor."""
+        """Return the landmarks and their factor."""
         return {**self.points.to_arrays(n_points), "factor": self.factor[:n_points, :n_points]}
 
     def fill(self, arrays: dict[str, np.ndarray], checked_cache: CheckedCache) -> None:
@@ -109,7 +109,7 @@ class LandmarkStore(FoldedStore):
         self.factor[:n, :n] = factor
 
     def copy(self, n_points: int) -> "LandmarkStore":
-        """A copy with the first n landmarks."""
+        """Return a copy with the first n landmarks."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         copy.points, copy.factor = self.points.copy(n_points), np.array(self.factor)

@@ -18,7 +18,7 @@ class NoSlots(NamedTuple):
     """What the loop is given where it cannot write rows itself."""
 
     def write_points(self, expansion, tile, trail, done):
-        """Nothing: `SparseStore.write` does it."""
+        """Do nothing: `SparseStore.write` writes the rows."""
         return
 
 
@@ -37,15 +37,15 @@ class SparseStore(Slots):
 
     @staticmethod
     def n_bytes(kernel: Kernel, n_slots: int, n_features: int, dtype: np.dtype) -> int:
-        """How much memory points of this size take: a place for every feature (`blocks`)."""
+        """Return how much memory points of this size take: a place for every feature (`blocks`)."""
         return 4 * n_features
 
     def stored(self, n_points: int) -> sparse.csr_array:
-        """A copy of the rows of the first n points."""
+        """Return a copy of the rows of the first n points."""
         return self.rows[:n_points].copy()
 
     def to_arrays(self, n_points: int) -> dict[str, np.ndarray]:
-        """What is stored of the first n points, as arrays by name."""
+        """Return the stored arrays of the first n points, by name."""
         rows = self.stored(n_points)
         return {
             "row_cache": self.row_cache[:n_points],
@@ -66,7 +66,7 @@ class SparseStore(Slots):
         self.rows, self.row_cache = rows, row_cache
 
     def copy(self, n_points: int) -> "SparseStore":
-        """A copy with the first n points and nothing else."""
+        """Return a copy with the first n points and nothing else."""
         copy = SparseStore(self.kernel, self.n_slots, self.n_features, self.dtype)
         copy.restore(self.stored(n_points), self.row_cache[:n_points].copy())
         copy.memory = self.memory
@@ -83,7 +83,7 @@ class SparseStore(Slots):
         self.rows = sparse.csr_array(pieces, shape=(rows.shape[0], n_features))
 
     def writer(self, X: sparse.csr_array, x: np.ndarray, values: Values) -> NoSlots:
-        """What the loop is given in place of dense slots."""
+        """Return the writer of the loop, which replaces dense slots."""
         return NO_SLOTS
 
     def write(self, trail: Any, done: int, X: sparse.csr_array, x: np.ndarray) -> None:
@@ -116,14 +116,14 @@ class SparseStore(Slots):
         self.write_block(rows, X, own, x, out)
 
     def tile_rows(self, n_points: int) -> int:
-        """How many rows best share a walk through the points: 256 to 384 take the same time."""
+        """Return the best number of rows for a walk through the points: 256 to 384 are equal."""
         return 320
 
     def tile(
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray, coef: Any,
         lines: list[slice] | None = None,
     ) -> Values:  # fmt: skip
-        """k(points, X) and below it k(X, X)."""
+        """Return k(points, X) above k(X, X)."""
         shape = n_points + X.shape[0], X.shape[0]
         block = self.memory.lend("block", shape, self.dtype)
         self.block(n_points, X, x, block[:n_points])
@@ -135,7 +135,7 @@ class SparseStore(Slots):
 
 
 def _rows_from(P: sparse.csr_array, X: sparse.csr_array, source: np.ndarray) -> sparse.csr_array:
-    """The rows of P and X, counted through, that `source` names, in its order."""
+    """Return the rows of P and X, counted through, that `source` names, in its order."""
     lengths = np.concatenate([np.diff(P.indptr), np.diff(X.indptr)])
     indptr = np.zeros(len(source) + 1, np.int64)
     np.cumsum(lengths[source], out=indptr[1:])

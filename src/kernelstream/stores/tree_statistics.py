@@ -16,7 +16,7 @@ _SMALLEST_SHARE = 1e-12
 
 @helper
 def _class_of(y):
-    """Labels are 0, 1, ...; or -1 and +1, where a model has a single output."""
+    """Return labels are 0, 1, ...; or -1 and +1, where a model has a single output."""
     return int(y) if y > 0.0 else 0
 
 
@@ -35,18 +35,18 @@ class ClassCounts(NamedTuple):
     """How often each class came: a column for each."""
 
     def side_type(self):
-        """Single precision halves the memory, and counts 16 million rows at a leaf exactly."""
+        """Return float32 for counts: half the memory, exact up to 16 million rows per leaf."""
         return np.float32
 
     def first_columns(self):
         return 1
 
     def columns_for(self, y):
-        """How many columns there are once a target has been seen."""
+        """Return how many columns there are once a target has been seen."""
         return _class_of(y) + 1
 
     def columns_of(self, y):
-        """The columns that a target is written into: from, and up to."""
+        """Return the columns that a target is written into: from, and up to."""
         return _class_of(y), _class_of(y) + 1
 
     def observe_leaf(self, own, node, y, weight):
@@ -56,7 +56,7 @@ class ClassCounts(NamedTuple):
         sides[_class_of(y), node, c, side] += weight
 
     def gain_of(self, sides, node, c, n_columns):
-        """n times the information gain of a split, less the cost of its numbers, in nats."""
+        """Return n times the information gain of a split minus its cost, in nats."""
         gain, n_left, n_right = 0.0, 0.0, 0.0
         for k in range(n_columns):
             left, right = np.float64(sides[k, node, c, 0]), np.float64(sides[k, node, c, 1])
@@ -67,7 +67,7 @@ class ClassCounts(NamedTuple):
         return gain - 0.5 * (n_columns - 1)
 
     def hand_down(self, own, sides, node, c, side, child, n_columns):
-        """What a child begins with: its side, and its parent's frequencies as one row."""
+        """Return the counts of a child: its side, and its parent's frequencies as one row."""
         total = 0.0
         for k in range(n_columns):
             total += own[node, k]
@@ -115,7 +115,7 @@ class Moments(NamedTuple):
         sides[0, node, c, side] = total
 
     def gain_of(self, sides, node, c, n_columns):
-        """``n/2 log(SSE / SSE of the split) - log(n)/2``."""
+        """Return ``n/2 log(SSE / SSE of the split) - log(n)/2``."""
         left, right = sides[0, node, c, 0], sides[0, node, c, 1]
         if left == 0.0 or right == 0.0:
             return 0.0
@@ -129,7 +129,7 @@ class Moments(NamedTuple):
         return -0.5 * n * math.log(share) - 0.5 * math.log(n)
 
     def hand_down(self, own, sides, node, c, side, child, n_columns):
-        """What a child begins with: its side, and its parent's mean as one row."""
+        """Return the sums of a child: its side, and its parent's mean as one row."""
         n, mean = sides[0, node, c, side], sides[1, node, c, side]
         apart = own[node, 1] - mean
         own[child, 0] = n + 1.0

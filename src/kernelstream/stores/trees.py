@@ -72,7 +72,7 @@ class Setting(NamedTuple):
 def new_trees(
     n_trees: int, n_nodes: int, n_candidates: int, n_columns: int, statistic: Any
 ) -> Trees:
-    """Trees that are roots."""
+    """Return trees that consist of roots."""
     integers = [np.zeros(n_nodes, np.int64) for _ in range(7)]
     left, feature, tree, depth, arrived, due, n_tested = integers
     tree[:n_trees], due[:n_trees] = np.arange(n_trees), _FIRST_CHECK
@@ -90,7 +90,7 @@ def new_trees(
 
 
 def new_changes(n_nodes: int, n_columns: int) -> Changes:
-    """A record of changes with nothing in it."""
+    """Return a record of changes with nothing in it."""
     nodes, sides = (
         (np.zeros(n, np.bool_), np.zeros(n, np.int64), np.zeros(1, np.int64))
         for n in (n_nodes, n_nodes * n_columns)
@@ -99,7 +99,7 @@ def new_changes(n_nodes: int, n_columns: int) -> Changes:
 
 
 def grown_trees(trees: Trees, n_columns: int) -> Trees:
-    """The same trees with room for more columns."""
+    """Return the same trees with room for more columns."""
     before = trees.own.shape[1]
     own = np.zeros((len(trees.own), n_columns))
     sides = np.zeros((n_columns, *trees.sides.shape[1:]), trees.sides.dtype)
@@ -109,7 +109,7 @@ def grown_trees(trees: Trees, n_columns: int) -> Trees:
 
 
 def grown_changes(changes: Changes, n_columns: int) -> Changes:
-    """The same changes with room for more columns, whose sides come after those before."""
+    """Return the same changes with room for more columns, whose sides come after those before."""
     grown = new_changes(len(changes.nodes), n_columns)
     n = len(changes.sides)
     grown.side_is_noted[:n], grown.sides[:n] = changes.side_is_noted, changes.sides
@@ -128,7 +128,7 @@ _11, _27, _30, _31, _ZERO, _ONE = (np.uint64(n) for n in (11, 27, 30, 31, 0, 1))
 
 @helper
 def uniform(seed, position):
-    """A number from [0, 1): splitmix64 (Steele, Lea and Flood, 2014) at a position of its own."""
+    """Return a random number from [0, 1) by splitmix64 (Steele, Lea and Flood, 2014)."""
     z = seed + (np.uint64(position) + _ONE) * _GOLDEN
     z = (z ^ (z >> _30)) * _FIRST_FACTOR
     z = (z ^ (z >> _27)) * _SECOND_FACTOR
@@ -208,7 +208,7 @@ def _split_if_it_pays(trees, changes, statistic, node):
 
 @helper(inlines=True)
 def _learn_at(trees, changes, statistic, setting, tree, node, x, y, weight):
-    """A leaf learns a row."""
+    """Let a leaf learn a row."""
     _note(changes, node)
     statistic.observe_leaf(trees.own, node, y, weight)
     if trees.sizes[tree] + 2 > setting.max_nodes or trees.depth[node] == DEEPEST:

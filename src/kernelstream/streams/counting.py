@@ -8,7 +8,7 @@ __all__ = ["counting"]
 
 
 def counting(X: Any, y: Any, n_digits: int = 3, n_passes: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Reorder images of digits so that they count: 000, 001, ... 999, and again.
+    """Order images of digits so that they count: 000, 001, ... 999, and again.
 
     The share of each label changes all the time, at many time scales (section 6.2 of the SVMD
     paper). Each image is used at most once, in the order given.

@@ -21,7 +21,7 @@ _HALF_SIDE = 130.0
 def drifting_gaussians(
     n_rows: int = 2000, speed: float = 1.5, spread: float = 60.0, random_state: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two classes in the plane, each a mixture of two Gaussians whose means drift.
+    """Return two classes in the plane, each a mixture of two Gaussians whose means drift.
 
     The means are the corners of a square; opposite corners belong to one class. The square moves
     upwards and swings sideways, so that the lower two Gaussians pass through the places of the

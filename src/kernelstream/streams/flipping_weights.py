@@ -14,7 +14,7 @@ def flipping_weights(
     n_rows: int = 20_000, n_features: int = 20, n_relevant: int = 5, every: int = 20,
     noise: float = 0.0, random_state: Any = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Regression on a few of many features, whose weights flip between -1 and +1.
+    """Make a regression stream with a few relevant features, whose weights flip sign.
 
     Features are standard normal. The first few count, with weights of size one, and every so many
     rows one of these changes its sign; the others never count. A learner should follow the first

@@ -12,7 +12,7 @@ __all__ = ["switch"]
 def switch(
     X: Any, y: Any, first: tuple = (0, 1), then: tuple = (2, 3), n_rows: int = 500
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of two classes, then rows of two others, as one problem with the labels -1 and +1.
+    """Make a stream of two classes, followed by two other classes, with labels -1 and +1.
 
     The meaning of the labels changes suddenly (section 5 of the ISSPA paper on SVMD). Rows keep
     their order.

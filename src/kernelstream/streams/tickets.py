@@ -32,7 +32,7 @@ _CLOSINGS = ["thanks", "please help", "what can I do", "I need this today", "reg
 
 
 def tickets(n_rows: int = 2000, random_state: int | None = 0) -> tuple[list[str], np.ndarray]:
-    """Short messages to a help desk, and the topic of each.
+    """Make a stream of short messages to a help desk, and their topics.
 
     Parameters
     ----------

@@ -36,11 +36,11 @@ class Block:
     broken: dict[int, str]
 
     def without(self, problems: dict[int, str]) -> np.ndarray:
-        """The indices of the records that have no problem."""
+        """Return the indices of the records that have no problem."""
         return np.array([i for i in range(len(self.places)) if i not in problems], dtype=int)
 
     def by_column(self) -> list[tuple[str, list[Any]]]:
-        """Every column's name, and what the records that can be read have in it.
+        """Return every column's name, and what the records that can be read have in it.
 
         It is an error where there is no column, or no such record.
         """
@@ -56,7 +56,7 @@ class Block:
         return [(name, [self.rows[i][k] for i in sound]) for k, name in enumerate(self.columns)]
 
     def as_made_with(self, names: list[str], is_sparse: bool) -> "Block":
-        """These records with the columns that a model was made with, in that order.
+        """Return records with the columns of the model, in its order.
 
         Columns are found by their names. It is an error where they are others.
         """
@@ -76,14 +76,14 @@ class Block:
         return Block(names, rows, self.target, self.places, self.broken)
 
     def since(self, first: int) -> "Block":
-        """The records from index `first` on."""
+        """Return the records from index `first` on."""
         broken = {i - first: problem for i, problem in self.broken.items() if i >= first}
         target = None if self.target is None else self.target[first:]
         return Block(self.columns, self.rows[first:], target, self.places[first:], broken)
 
 
 def same_names(columns: list[str], names: list[str]) -> bool:
-    """Whether columns have the same names, in any order, and no two of them the same one."""
+    """Return whether columns have the same names, in any order, and no two of them the same one."""
     return columns == names or (
         len(set(columns)) == len(columns) and sorted(columns) == sorted(names)
     )

@@ -59,7 +59,7 @@ class Table:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The number of rows and of columns."""
+        """Return the number of rows and of columns."""
         return self.n_rows, len(self.names)
 
     def __getitem__(self, rows: Any) -> "Table":

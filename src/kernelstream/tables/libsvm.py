@@ -62,7 +62,7 @@ def _libsvm_lines(file: TextIO, source: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _libsvm_values(words: list[str], n_features: int | None) -> tuple[dict[int, float], str | None]:
-    """Values by index, from 0, and None; or no values and the problem of the line."""
+    """Return values by index, from 0, and None; or no values and the problem of the line."""
     values: dict[int, float] = {}
     for word in words:
         try:

@@ -51,7 +51,7 @@ class Lines:
         self.number -= len(back)
 
     def first(self) -> str:
-        """The first line that is not blank, which is then given back; empty if there is none."""
+        """Return the first line that is not blank, and put it back; empty if there is none."""
         for line in self:
             if line.strip():
                 self.give_back(keep=0)

@@ -92,7 +92,7 @@ def _position(
     columns: list[str], target: str | None, source: str, features: list[str] | None,
     named: bool = True,
 ) -> int | None:  # fmt: skip
-    """The position of the target column, or None. `named`: whether columns have names."""
+    """Return the position of the target column, or None. `named`: whether columns have names."""
     if target is None:
         return None
     if features is not None and _stand_for(columns, features):
@@ -115,18 +115,18 @@ def _position(
 
 
 def _by_position(columns: list[str], features: list[str]) -> bool:
-    """Whether columns and the features of a model have positions for names, and are as many."""
+    """Return whether both have positional columns, and as many of them."""
     has_names = not all(name.isdigit() for name in [*columns, *features])
     return not has_names and len(columns) == len(features)
 
 
 def _stand_for(columns: list[str], features: list[str]) -> bool:
-    """Whether columns are the features of a model, by name, or by position in both."""
+    """Return whether columns are the features of a model, by name, or by position in both."""
     return same_names(columns, features) or _by_position(columns, features)
 
 
 def _listed(names: list[str]) -> str:
-    """Names separated by commas, at most twenty."""
+    """Return names separated by commas, at most twenty."""
     return ", ".join(names if len(names) <= 20 else [*names[:20], f"... ({len(names)} in all)"])
 
 
@@ -180,14 +180,14 @@ def _check_names(columns: list[str], source: str) -> None:
 
 
 def _is_header(fields: list[str], target: str | None, features: list[str] | None) -> bool:
-    """Whether the first record is a header with the names of the columns."""
+    """Return whether the first record is a header with the names of the columns."""
     holds_target = target in fields and not _is_number(str(target))
     are_features = features is not None and same_names(fields, features)
     return holds_target or are_features or not any(map(_is_number, fields))
 
 
 def _delimiter(line: str) -> str:
-    """The delimiter between the fields of a line."""
+    """Return the delimiter between the fields of a line."""
     outside = re.sub(r'"[^"]*"', "", line)
     delimiter = max(_DELIMITERS, key=outside.count)
     if outside.count(delimiter):
@@ -198,7 +198,7 @@ def _delimiter(line: str) -> str:
 def _in_blocks(
     rows: Iterator[Record], block_rows: int, names: list[str], at: int | None, n_columns: int
 ) -> Iterator[Block]:
-    """Records as blocks; `at` is the position of the target."""
+    """Return records as blocks; `at` is the position of the target."""
     while True:
         block, length = Block(names, [], None if at is None else [], [], {}), 0
         for record in islice(rows, block_rows):
@@ -356,7 +356,7 @@ def _numpy(
 def _arrays(
     data: Any, path: Path, target: str | None, target_may_miss: bool
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """The arrays X and y of a file; y is None without a target."""
+    """Return the arrays X and y of a file; y is None without a target."""
     among = ", ".join(data.files)
     name = next((n for n in ("X", "X_train", "data") if n in data.files), None)
     if name is None:

@@ -56,7 +56,7 @@ class _Rejoined(io.RawIOBase):
         self.head, self.rest = head, rest
 
     def readable(self) -> bool:
-        """Whether the stream can be read: always."""
+        """Return whether the stream can be read: always."""
         return True
 
     def readinto(self, buffer: Any) -> int:
@@ -107,7 +107,7 @@ def _damage_named(source: str) -> Iterator[None]:
 
 @contextmanager
 def _raw(source: str) -> Iterator[Any]:
-    """The bytes, unbuffered, so that the data of a slow pipe is read as it arrives."""
+    """Yield the bytes, unbuffered, so that the data of a slow pipe is read as it arrives."""
     if source != "-":
         with open(source, "rb", buffering=0) as file:
             yield file
@@ -121,7 +121,7 @@ def _raw(source: str) -> Iterator[Any]:
 
 
 def _looked_at(raw: Any, source: str) -> tuple[bytes, _Rejoined]:
-    """The first bytes, and the stream as if they had not been read."""
+    """Return the first bytes, and the stream as if they had not been read."""
     head = b""
     with _damage_named(source):
         while len(head) < 4 and (piece := _some(raw, 1024)):
@@ -130,5 +130,5 @@ def _looked_at(raw: Any, source: str) -> tuple[bytes, _Rejoined]:
 
 
 def _some(raw: Any, n: int) -> bytes:
-    """Up to n bytes, as many as one read returns; none at the end."""
+    """Return up to n bytes, as many as one read gives; none at the end."""
     return (raw.read1(n) if hasattr(raw, "read1") else raw.read(n)) or b""

@@ -47,7 +47,7 @@ discover(__name__, __path__)
 
 
 def as_update(update: Any) -> Any:
-    """An update part from its name or itself.
+    """Return an update part from its name or itself.
 
     Parameters
     ----------

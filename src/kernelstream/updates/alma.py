@@ -71,7 +71,7 @@ class ALMA(OwnMargin):
         number("alpha", self.alpha, above=0, below=1)
 
     def first_margin(self) -> float:
-        """(1 - alpha) B."""
+        """Return (1 - alpha) B."""
         return (1.0 - self.alpha) * math.sqrt(8.0) / self.alpha
 
     def own_kernel(self, kernel: Any, fit_intercept: bool) -> Any:

@@ -101,7 +101,7 @@ class UpdateRule(Protocol):
     """What an update's rule answers, in the loop over the rows of a tile."""
 
     def largest_step(self, model, row, with_intercept):
-        """The largest step that is safe at this row."""
+        """Return the largest step that is safe at this row."""
         return math.inf
 
     def move(self, model, row, eta, with_intercept, out):
@@ -109,7 +109,7 @@ class UpdateRule(Protocol):
         raise NotImplementedError
 
     def largest_intercept_move(self, model, row):
-        """How far an intercept can move at most."""
+        """Return how far an intercept can move at most."""
         return 0.0
 
     def move_intercept(self, model, intercept_state, row, out, eta, proposal):
@@ -117,7 +117,7 @@ class UpdateRule(Protocol):
         return False
 
     def note_capped(self, update_state):
-        """A step was cut at this row."""
+        """Note that a step was capped at this row."""
         return
 
 
@@ -144,7 +144,7 @@ class Update(Part):
         """Raise if a model with so many explicit features would be too large."""
 
     def tile_rows(self, n_seen: int) -> int | None:
-        """How many rows to learn at a time after n; None: as many as is fast.
+        """Return how many rows to learn at a time after n; None: as many as is fast.
 
         Where something is due after fixed rows of the stream, tiles end there, and a row that makes
         it due is not learned in a single call of compiled code.
@@ -152,46 +152,46 @@ class Update(Part):
         return None
 
     def spare_slots(self, budget: Any) -> int:
-        """How many points there may be for a while beyond the budget's limit."""
+        """Return how many points there may be for a while beyond the budget's limit."""
         return 0
 
     def touches_all(self) -> bool:
-        """Whether a row may give a coefficient to outputs that the loss's gradient leaves alone."""
+        """Return whether a row may change outputs that the loss's gradient leaves alone."""
         return False
 
     def solver(self, budget: Any) -> str | None:
-        """The solver by which `fit` revisits rows, each having a coefficient of its own."""
+        """Return the name of the loop by which `fit` revisits rows; None: `fit` streams."""
         return None
 
     def in_streams(self, budget: Any) -> bool:
-        """Whether it learns from a stream."""
+        """Return whether it learns from a stream."""
         return True
 
     def unused(self, all_rows: bool) -> dict[str, Unused]:
-        """Parameters that would change nothing, by name; `all_rows`: each has a coefficient."""
+        """Return the parameters without effect, by name; `all_rows`: each row has a coefficient."""
         return {}
 
     def own_kernel(self, kernel: Any, fit_intercept: bool) -> Any:
-        """The kernel that it works with where the user chose this one."""
+        """Return the kernel that it works with where the user chose this one."""
         return kernel
 
     def own_margin(self, single_output: bool) -> Any:
-        """The margin that it brings; None: the user's."""
+        """Return the margin that the update brings; None: the user's."""
         return None
 
     def own_regularization(self) -> float | None:
-        """The regularization that it needs; None: the user's."""
+        """Return the regularization that the update needs; None: the user's."""
         return None
 
     def state(self, first_margin: float, compiles: bool) -> Any:
-        """The record of what it remembers, a named tuple of `Field`.
+        """Return the record of what it remembers, a named tuple of `Field`.
 
         `compiles`: compiled code can compute kernel values between rows.
         """
         return Nothing()
 
     def n_waiting(self, state: Any) -> tuple[int, int]:
-        """How many rows wait, and how many points, of which matrices do not know yet."""
+        """Return how many rows wait, and how many points, of which matrices do not know yet."""
         return 0, 0
 
     def check_state(self, state: Any, n_points: int) -> None:
@@ -202,7 +202,7 @@ class Update(Part):
         return None
 
     def to_rule(self) -> Any:
-        """The compiled rule, of `UpdateRule`."""
+        """Return the compiled rule, of `UpdateRule`."""
         raise TypeError(f"{type(self).__name__} must say its rule.")
 
 

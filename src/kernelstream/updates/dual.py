@@ -52,7 +52,7 @@ class OpenTile(NamedTuple):
 
 
 def tile_fields(has_rows: bool) -> OpenTile:
-    """The declaration of `OpenTile`; without rows, where no row is learned alone."""
+    """Return the declaration of `OpenTile`; without rows, where no row is learned alone."""
     tile = "tile" if has_rows else "none"
 
     def field(*axes: str) -> Field:
@@ -97,7 +97,7 @@ class DualRule(Protocol):
     """
 
     def score_of_row(self, expansion, tile, i, k, n):
-        """The score of row i by output k."""
+        """Return the score of row i by output k."""
         raise NotImplementedError
 
     def add_to_value(self, dual, expansion, tile, i, k, m, slot):
@@ -157,7 +157,7 @@ class GradientRule(NamedTuple):
 
 @helper
 def begin(expansion, dual, k, target, k_xx, box):
-    """The first point takes all of its target (table 2).
+    """Initialize the first point with all of its target (table 2).
 
     The table prints alpha = min(0, -y / k), by which f would be twice a positive target and none of
     a negative one; with max, f(x) = y.
@@ -184,7 +184,7 @@ def take(dual, n, a, weight, target):
 
 @helper
 def ascend(update, expansion, gram, dual, n, k, g, both, epsilon, share, gain):
-    """One step along g = A^T (y - f) (4.12), of output k; f at the points follows, K times it."""
+    """Step along g = A^T (y - f) (4.12) for output k; f at the points moves by K times it."""
     for m in range(n):
         g[m] = dual.moments[k, m]
         for j in range(n):
@@ -250,7 +250,7 @@ def share_in_box(gram, n, to, rise):
 
 
 def with_constant(kernel: Any) -> Any:
-    """The kernel with an intercept in it (2.7), unless it has one already."""
+    """Return the kernel with an intercept in it (2.7), unless it has one already."""
     return kernel if kernel.has_constant else make("Homogenized", kernel=kernel, offset=1.0)
 
 
@@ -329,12 +329,12 @@ class Dual(Update):
 
     @property
     def loop(self) -> str:  # type: ignore[override]
-        """Which loop learns by it."""
+        """Return which loop learns by it."""
         return "second_order" if self.direction == "newton" else "dictionary"
 
     @property
     def is_second_order(self) -> bool:  # type: ignore[override]
-        """Whether it knows how certain f is."""
+        """Return whether it knows how certain f is."""
         return self.direction == "newton"
 
     def tile_rows(self, n_seen: int) -> int | None:

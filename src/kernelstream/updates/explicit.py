@@ -44,7 +44,7 @@ class ExplicitRule(NamedTuple):
         return Decay(eta, keep, keep * model.step_size.trace_decay(), -eta * c)  # (35)
 
     def intercept_limit(self, rho):
-        """The largest step of an intercept that is safe."""
+        """Return the largest step of an intercept that is safe."""
         return 0.5 / rho if self.capped and rho > 0.0 else math.inf
 
     def largest_intercept_move(self, model, row):

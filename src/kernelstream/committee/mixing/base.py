@@ -49,11 +49,11 @@ class Mixing(Part):
         raise TypeError(f"{type(self).__name__} must say how far y may be.")
 
     def weights(self, state: Any) -> np.ndarray:
-        """How much each member counts."""
+        """Return how much each member counts."""
         raise TypeError(f"{type(self).__name__} must say how much each member counts.")
 
     def threshold(self, state: Any) -> float:
-        """The score below which a row is an alarm, where there are alarms."""
+        """Return the score below which a row is an alarm, where there are alarms."""
         return 0.0
 
 

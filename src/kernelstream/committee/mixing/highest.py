@@ -52,7 +52,7 @@ def threshold_rule(nu: float, rate: float, n_first: float, quantiles: float = 1.
 
 @helper
 def standardized(value, mean, square, count):
-    """How many standard deviations a value is from the mean of others.
+    """Return how many standard deviations a value is from the mean of others.
 
     None of n values is further from their mean than sqrt(n). So far out is also what differs from
     values that have all been the same.
@@ -67,7 +67,7 @@ def standardized(value, mean, square, count):
 
 @helper
 def mix_highest(state, n_highest, said, trust, lowest):
-    """The mean of the lowest standardised scores, each times the trust in its member.
+    """Return the mean of the lowest standardised scores, each times the trust in its member.
 
     Low means unlike the rows so far.
     """

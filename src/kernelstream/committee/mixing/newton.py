@@ -174,13 +174,13 @@ def _mix_row(state, limit, scores, i, work):
 
 @helper
 def _share_believed(evidence):
-    """How probable it is that members know more than how frequent the classes are."""
+    """Return how probable it is that members know more than how frequent the classes are."""
     return 1.0 / (1.0 + math.exp(-evidence))
 
 
 @helper
 def _rarity(state, k):
-    """The logarithm of how often a class comes for each time that the members predict it.
+    """Return the logarithm of how often a class comes for each time that the members predict it.
 
     It is zero at most.
 
@@ -200,7 +200,7 @@ def _known(state, label):
 
 @helper
 def _total(counts):
-    """The weight of all rows so far, as if each class had come once more."""
+    """Return the weight of all rows so far, as if each class had come once more."""
     total = 0.0
     for k in range(counts.shape[0]):
         total += counts[k] + 1.0
@@ -257,7 +257,7 @@ def _learn_labels(state, decays, top_decay, ridge, limit, scores, y, weight, wor
 
 
 def _n_classes(n_outputs: int) -> int:
-    """How many classes are mixed: a single output has two."""
+    """Return how many classes are mixed: a single output has two."""
     return max(n_outputs, 2)
 
 

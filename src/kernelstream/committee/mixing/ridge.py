@@ -122,7 +122,7 @@ def _learn_level(level, decay, said, apart, centre, result, y, weight):
 
 @helper
 def _limited(state, result, y):
-    """The target as it is learned: an outlier may not decide alone."""
+    """Return the target as it is learned: an outlier may not decide alone."""
     error = state.top.own_error[0]
     if state.top.count[0] < _TRUSTED:
         return y

@@ -93,27 +93,27 @@ class NoveltyMachine(Learner):
 
     @property
     def n_seen(self) -> int:
-        """How many rows were learned."""
+        """Return how many rows were learned."""
         return int(self.state.history.n_rows[0])
 
     @property
     def n_features(self) -> int:
-        """How long a row is."""
+        """Return how long a row is."""
         return self.sizes["given"]
 
     @property
     def is_sparse(self) -> bool:
-        """Whether rows are sparse."""
+        """Return whether rows are sparse."""
         return self.plan.is_sparse
 
     @property
     def n_points(self) -> int:
-        """How many rows the reservoir has."""
+        """Return how many rows the reservoir has."""
         return int(self.state.history.n_points[0])
 
     @property
     def margin(self) -> float:
-        """The score below which a row is an alarm."""
+        """Return the score below which a row is an alarm."""
         return float(self.state.mixed.threshold[0])
 
     # --- learning and scoring --------------------------------------------------------------------
@@ -154,7 +154,7 @@ class NoveltyMachine(Learner):
         return True
 
     def scores(self, X: Any, readout: str = "last") -> np.ndarray:
-        """The scores of every row, of shape (rows, 1): the larger, the more familiar."""
+        """Return the scores of every row, of shape (rows, 1): the larger, the more familiar."""
         refuse_too_far(X)
         others = np.empty((X.shape[0], len(self.others)))
         for e, other in enumerate(self.others):
@@ -162,7 +162,7 @@ class NoveltyMachine(Learner):
         return self.scan(X, np.zeros(X.shape[0]), others, learns=False).scores
 
     def score_row(self, X: Any) -> np.ndarray:
-        """The score of a block of one row, of shape (1,)."""
+        """Return the score of a block of one row, of shape (1,)."""
         return self.scores(X)[0]
 
     def scan(self, X: Any, weight: np.ndarray, others: np.ndarray, learns: bool) -> Scanned:
@@ -252,7 +252,7 @@ class NoveltyMachine(Learner):
         self._prepare()
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """All that it knows, as arrays by name."""
+        """Return all that it knows, as arrays by name."""
         for other in self.others:
             other.to_arrays()  # an error that says why there are none
         return {name: array for name, array in self.plan.named(self.state) if array.size}
