@@ -182,7 +182,7 @@ class MergeRule(NamedTuple):
         return min(self.most, max(self.size, grown))
 
     def halvings(self, budget_state, j):
-        """How often a point's coefficients have been halved, for its age and for being idle."""
+        """Return how often a point's coefficients are halved, for its age and for being idle."""
         now = budget_state.contests[0]
         idle = (now - budget_state.touched[j]) / self.half_life * _IDLE
         return fade((now - budget_state.since[j]) / self.half_life + idle)

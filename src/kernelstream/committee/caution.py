@@ -39,7 +39,7 @@ class Caution(NamedTuple):
 
 
 def new_caution() -> Caution:
-    """Nothing is known yet, and members are believed."""
+    """Return the state before any row, in which members are trusted."""
     count, mean, counted, square, product = np.zeros((5, 1))
     return Caution(count, mean, counted, np.zeros(2), square, product)
 

@@ -96,7 +96,7 @@ class AutoDetector(Detecting):
         return NoveltyMachine(plan, nu, seed, rows.X.dtype, others)
 
     def _members(self) -> tuple[list[Any] | None, list[Wrapped]]:
-        """The members of this library as they were given, and those of other libraries, wrapped."""
+        """Return our members as they were given, and wrap those of other libraries."""
         if self.members is None:
             return None, []
         if not isinstance(self.members, list | tuple):
@@ -122,7 +122,7 @@ class AutoDetector(Detecting):
         return own, others
 
     def _plan(self, n_features: int, is_sparse: bool) -> Plan:
-        """What the machine is made of, for rows of a length."""
+        """Return the plan of the machine for rows of a length."""
         own, others = self._members()
         n_seen = sizes_of(n_features, is_sparse)["features"]  # by the members
         members = chosen_detectors(own, _MEMBERS, n_seen)
@@ -130,7 +130,7 @@ class AutoDetector(Detecting):
         return Plan(members, called, len(others), n_features, is_sparse, self._n_points())
 
     def no_file(self) -> str | None:
-        """Why it cannot be written to a file, if so."""
+        """Return why the model cannot be written to a file, or None."""
         return next((other.no_file() for other in self._members()[1]), None)
 
     def _n_points(self) -> int | None:

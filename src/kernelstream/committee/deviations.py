@@ -43,7 +43,7 @@ class Deviations(NamedTuple):
 
 
 def new_deviations() -> Deviations:
-    """Nothing is known yet."""
+    """Return the state before any row."""
     return Deviations(
         np.zeros(1), np.zeros(1), np.zeros(1), np.zeros(1), np.full(1, _FIRST_CURVATURE)
     )
@@ -60,7 +60,7 @@ def _relative(state, spread):
 
 @helper
 def deviation_of(state, spread):
-    """The standard deviation of y where members have this spread; infinite: not known yet."""
+    """Return the standard deviation of y for this spread of members; infinite before any row."""
     if state.count[0] == 0.0:
         return math.inf
     usual = state.square[0] * math.exp(state.power[0] * _relative(state, spread))

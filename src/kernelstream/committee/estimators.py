@@ -57,7 +57,7 @@ class CommitteeEstimator(StreamEstimator):
         return members
 
     def no_file(self) -> str | None:
-        """Why it cannot be written to a file, if so."""
+        """Return why the model cannot be written to a file, or None."""
         if self.members is None:
             return None
         reasons = [member.model.no_file() for member in chosen_members(self.members, self.task)]
@@ -98,7 +98,7 @@ class CommitteeEstimator(StreamEstimator):
         return CommitteeMachine(machines, mixing, factors, self.n_threads(), names, models)
 
     def describe_machine(self, machine: Any, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-        """What a file's header says of the members and their mixing.
+        """Return the entries of a file's header for the members and their mixing.
 
         It says everything, so that a later version with other members, presets or constants goes
         on with these.
@@ -215,7 +215,7 @@ class CommitteeClassifier(CommitteeEstimator, Classifying):
     default_mixing = NewtonStacking()
 
     def no_probabilities(self) -> str | None:
-        """Why there is no `predict_proba`, if so."""
+        """Return why there is no `predict_proba`, or None."""
         if self.chosen_mixing().gives_probabilities:
             return None
         return f"predict_proba is not available with mixing={self.mixing!r}."

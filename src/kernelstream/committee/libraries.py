@@ -48,11 +48,11 @@ class Library(ABC):
         return self.given
 
     def name(self) -> str:
-        """What a person calls the estimator."""
+        """Return the display name of the estimator."""
         return type(self.taught()).__name__
 
     def no_file(self) -> str:
-        """Why it cannot be written to a file."""
+        """Return why the estimator cannot be written to a file."""
         return f"{self.name()} belongs to another library, and files hold numbers and no code"
 
     @cached_property
@@ -62,7 +62,7 @@ class Library(ABC):
 
     @abstractmethod
     def score(self, estimator: Any, X: Any, n_classes: int) -> np.ndarray:
-        """What it says of rows, which may be infinite or NaN, of shape (rows, outputs).
+        """Return its scores of rows, of shape (rows, outputs), which may be infinite or NaN.
 
         Of a regressor: predictions. Of a detector: the larger, the more familiar. Of a classifier:
         logarithms of probabilities or, without any, decisions; two classes have a single one.
@@ -147,7 +147,7 @@ class OfRiver(Library):
         return given.clone() if hasattr(given, "clone") else copy.deepcopy(given)
 
     def taught(self) -> Any:
-        """Of a pipeline the last step."""
+        """Return the last step of a pipeline."""
         step = self.given
         while isinstance(getattr(step, "steps", None), dict):
             step = list(step.steps.values())[-1]
@@ -205,7 +205,7 @@ def _votes(labels: Any, n_classes: int) -> np.ndarray:
 
 
 def _dictionaries(X: Any) -> list[dict[int, float]]:
-    """Rows as River has them: by the numbers of features, those that are not zero if sparse."""
+    """Yield rows as River has them: dictionaries by feature, without zeros if sparse."""
     if not sparse.issparse(X):
         return [dict(enumerate(row)) for row in X.tolist()]
     ends = X.indptr.tolist()

@@ -156,7 +156,7 @@ class CommitteeMachine(Learner):
         return scores
 
     def _each(self, work: Any) -> list[Any]:
-        """What `work` gives for each member, on several threads where that was asked for."""
+        """Return the result of `work` for each member, on several threads if asked for."""
         return each(work, self.members, self.n_threads)
 
     def learn_row(self, X: Any, y: float) -> np.ndarray:

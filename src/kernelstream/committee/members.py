@@ -94,7 +94,7 @@ def _name_of(model: Any) -> str:
 
 
 def different_names(pairs: list[tuple[str | None, Any]]) -> list[str]:
-    """The names that were given, and others for models that have none, numbered where it takes."""
+    """Return the given names, and numbered names for models without one."""
     names = [name or _name_of(model) for name, model in pairs]
     own = [name for name, _ in pairs]
     shown = [

@@ -20,7 +20,7 @@ __all__ = ["Together", "joined_paths"]
 
 
 def joined_paths(machine: "CommitteeMachine") -> list[RowPath] | None:
-    """The paths of the members, where all of them are calls of compiled code and nothing else."""
+    """Return the members' paths, if all of them are compiled calls alone; otherwise None."""
     paths = []
     for member in machine.members:
         path = member.row_path()
@@ -80,7 +80,7 @@ class Together:
         return n_done
 
     def rows_ahead(self) -> int:
-        """How many rows may be learned; after the last of them, `follow` has to be called."""
+        """Return how many rows may be learned before `follow` has to be called."""
         ahead = [path.rows_ahead(member) for path, member in self._members]
         return min(*ahead, *(path.rows_until_due() for path in self.paths))
 
@@ -99,7 +99,7 @@ def _hand_over(X, y, given_X, given_y):
 
 @compiled
 def _say(scores, units, scales_targets, factor, out):
-    """What a member said of a row before it learned it, as the mixing is told."""
+    """Copy a member's score before the row was learned to the mixing."""
     zero, unit, least, most = units[0, 0], units[1, 0], units[2, 0], units[3, 0]
     for k in range(scores.shape[1]):
         score = scores[0, k]

@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What a person, or a file, calls it."""
+        """Return its name for people and files."""
         kind = "sparse" if self.is_sparse else "dense"
         return f"{self.estimator}-{self.member or 'all'}-{self.n_classes}-{kind}-{self.dtype}"
 
@@ -208,7 +208,7 @@ def may_start_processes() -> bool:
 
 
 def another_python(module: str) -> "subprocess.Popen[str]":
-    """Another process of Python, which runs a module; modules are found there as they are here."""
+    """Start a Python process that runs a module, with the same module path."""
     path = os.pathsep.join(filter(None, sys.path))
     return subprocess.Popen(
         [sys.executable, "-c", _RUN, module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,

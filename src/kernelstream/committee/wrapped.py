@@ -90,11 +90,11 @@ class Wrapped(BaseEstimator):
         return library(self.estimator, task)
 
     def no_file(self) -> str | None:
-        """Why it cannot be written to a file."""
+        """Return why the estimator cannot be written to a file."""
         return self._library(self.task).no_file()
 
     def new_machine(self, rows: Rows, whole_data: bool) -> "WrappedMachine":
-        """What learns: a copy of the estimator that has learned nothing."""
+        """Return an untrained copy of the estimator."""
         has_one, n_outputs = True, 1
         if rows.labels is not None:
             has_one = rows.labels.single_output
@@ -107,7 +107,7 @@ class Wrapped(BaseEstimator):
 
 
 def _remedy(estimator: Any, task: str) -> str:
-    """What to give in place of an estimator that cannot be a member."""
+    """Return a replacement for an estimator that cannot be a member."""
     if isinstance(estimator, type):
         return f", since it is a class: give an estimator, {estimator.__name__}(...)."
     if isinstance(estimator, Pipeline):

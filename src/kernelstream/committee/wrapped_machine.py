@@ -118,7 +118,7 @@ class WrappedMachine(Learner):
 
     @property
     def state(self) -> Scalings:
-        """What its scalings know of the rows so far."""
+        """Return the statistics of its scalings."""
         return self._learned.statistics
 
     @property
@@ -188,7 +188,7 @@ class WrappedMachine(Learner):
         return self.learn(X, np.array([y]), np.ones(1))[0].scores[0]
 
     def learn_at_once(self, X: Any, y: float) -> bool:
-        """False: it takes `begin` and more."""
+        """Return False: a row takes a transaction."""
         return False
 
     def _teach(self, i: int, X: Any, y: float, weight: float) -> None:
@@ -222,7 +222,7 @@ class WrappedMachine(Learner):
         return 2 if self.kind.is_single else self.n_outputs
 
     def _add_output(self) -> None:
-        """A class joins; an estimator that has to know all of them begins again."""
+        """Add a class; an estimator that must know all classes begins again."""
         learned = self._learned
         learned.n_outputs += 1
         if self.library.learns_new_classes:
@@ -254,7 +254,7 @@ class WrappedMachine(Learner):
         return self.scores(X)[0]
 
     def _scored(self, X: Any, counts: bool = False) -> np.ndarray:
-        """What the estimator says of scaled rows; of nothing learned, zero."""
+        """Return the scores of scaled rows; zero before anything is learned."""
         learned = self._learned
         if learned.n_learned == 0 or X.shape[0] == 0:
             return np.zeros((X.shape[0], self.n_outputs))
@@ -277,7 +277,7 @@ class WrappedMachine(Learner):
         return self._comparable(np.where(np.isnan(said), 0.0, said), counts)
 
     def _said(self, X: Any) -> tuple[np.ndarray, str]:
-        """The scores of rows for each output, NaN where the estimator says nothing; why it does."""
+        """Return the scores for each output, NaN where there is none, and the reason."""
         why = "its predictions are NaN"
         try:
             with _quiet():
@@ -294,7 +294,7 @@ class WrappedMachine(Learner):
         return np.where(is_silent, np.nan, said), why
 
     def _per_output(self, said: np.ndarray) -> np.ndarray:
-        """Scores for each output: of two classes, a single one says how much the second leads."""
+        """Return scores for each output; for two classes, the lead of the second."""
         said = np.clip(np.where(np.isnan(said), 0.0, said), -_LARGEST, _LARGEST)
         if self.kind.is_single and said.shape[1] == 2:
             return said[:, 1:] - said[:, :1]
@@ -363,7 +363,7 @@ def _quiet() -> Any:
 
 
 def _trail_of(scores: np.ndarray) -> Trail:
-    """What happened at rows of which only the scores are known."""
+    """Return the trail of rows with known scores alone."""
     trail = new_trail(*scores.shape)
     for array in trail:
         array.fill(0)

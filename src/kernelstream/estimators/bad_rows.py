@@ -44,7 +44,7 @@ class Sifted:
         return _take(self._X, self.kept), _take(self._y, self.kept), _take(self._weight, self.kept)
 
     def leave_out(self, refused: BadRow) -> None:
-        """A row of those that `sound` gave was refused: go on without it."""
+        """Leave out a refused row of those that `sound` returned."""
         self.bad.append(BadRow(int(self.kept[refused.row]), refused.reason))
         self.bad.sort(key=lambda bad: bad.row)
         self.kept = np.delete(self.kept, refused.row)
@@ -94,7 +94,7 @@ def with_reasons(counts: dict[str, int], bad: list[BadRow]) -> dict[str, int]:
 
 
 def unmasked(values: Any) -> Any:
-    """`values`, or, of a masked array, an ordinary one with NaN or None for what is masked."""
+    """Return `values`, or for a masked array a plain one with NaN or None."""
     if not isinstance(values, np.ma.MaskedArray):
         return values
     if not np.ma.is_masked(values):
@@ -109,7 +109,7 @@ def _sift(
     X: Any, y: Any, row_problems: Callable[[Any], tuple[Any, list[str | None]]],
     target_problem: Callable[[Any], str | None],
 ) -> tuple[Any, Any, np.ndarray, list[BadRow]]:  # fmt: skip
-    """X and y, the positions of the rows that look sound, and what is wrong with the others.
+    """Return X and y, the positions of valid rows, and the problems of the others.
 
     `row_problems` and `target_problem` tell what is wrong with rows and with an entry of y.
     """
@@ -141,7 +141,7 @@ def _as_list(y: Any) -> list[Any]:
 def problems_of_rows(
     X: Any, n_features: int | None, allow_nan: bool = False
 ) -> tuple[Any, list[str | None]]:  # fmt: skip
-    """X, and what is wrong with each of its rows.
+    """Return X, and the problem of each of its rows.
 
     `n_features` is how long a row must be; None: the first sound row says.
     """
@@ -174,7 +174,7 @@ def _wrong_width(width: int, n_features: int) -> str:
 def _row_by_row(
     X: Any, n_features: int | None, allow_nan: bool
 ) -> tuple[np.ndarray, list[str | None]]:  # fmt: skip
-    """For rows of different lengths, and for entries that are no numbers."""
+    """Check rows of different lengths, and entries that are not numbers."""
     rows: list[np.ndarray] = []
     problems: list[str | None] = []
     for row in np.asarray(X, dtype=object).tolist() if hasattr(X, "dtypes") else list(X):

@@ -66,13 +66,13 @@ class StreamEstimator(Written, BaseEstimator):
     # --- what subclasses say ---------------------------------------------------------------------
 
     def structure(self) -> LabelStructure | None:
-        """The structure of the labels, where there is one."""
+        """Return the label structure, or None."""
         return None
 
     def checked(
         self, X: Any, y: Any, classes: Any, sample_weight: Any, whole_data: bool = False
     ) -> Rows:
-        """Rows and targets as a machine learns them, or an error; `whole_data`: for `fit`."""
+        """Return rows and targets as a machine learns them, or raise; `whole_data`: for `fit`."""
         raise TypeError(f"{type(self).__name__} must say how its targets become numbers.")
 
     def target_check(self) -> Callable[[Any], str | None]:
@@ -90,11 +90,11 @@ class StreamEstimator(Written, BaseEstimator):
         """Refuse a block that a machine cannot take, before it learns."""
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """Predictions from the scores of labels, a row each, and the margins at these rows."""
+        """Return predictions from the scores and margins of rows."""
         raise TypeError(f"{type(self).__name__} must say what it predicts.")
 
     def no_file(self) -> str | None:
-        """Why it cannot be written to a file, if so."""
+        """Return why the model cannot be written to a file, or None."""
         return None
 
     def per_label(self, outputs: np.ndarray) -> np.ndarray:
@@ -103,14 +103,14 @@ class StreamEstimator(Written, BaseEstimator):
         return outputs if structure is None else structure.label_scores(outputs)
 
     def new_machine(self, rows: Rows, whole_data: bool) -> Learner:
-        """A machine that has learned nothing; `whole_data`: these are all rows there will be."""
+        """Return an untrained machine; `whole_data`: no other rows will follow."""
         raise TypeError(f"{type(self).__name__} must say what learns.")
 
     # --- what it has -----------------------------------------------------------------------------
 
     @property
     def learned(self) -> Learned | None:
-        """What it has learned, published in one step; None: nothing yet."""
+        """Return what was learned, published in one assignment; None: nothing yet."""
         return self.__dict__.get("_knowledge")
 
     @learned.setter
@@ -180,7 +180,7 @@ class StreamEstimator(Written, BaseEstimator):
         self.report([BadRowPolicy(self.on_bad_row).refused(error)])
 
     def _fit_all(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """`fit` on a model that has learned nothing; then this one becomes it, in one step.
+        """Fit an untrained copy, and take it over in one assignment.
 
         So others read the model as it was until then, and nothing has changed if it fails.
         """
@@ -193,7 +193,7 @@ class StreamEstimator(Written, BaseEstimator):
         return self
 
     def learn_passes(self, machine: Learner, rows: Rows) -> int | None:
-        """All the passes of `fit`; how many there were, where a solver decides."""
+        """Run all passes of `fit`; return how many, where a solver decides."""
         X, y, weight = rows.X, rows.y, rows.weight
         for order in self.passes(X.shape[0]):
             try:
@@ -204,7 +204,7 @@ class StreamEstimator(Written, BaseEstimator):
         return None
 
     def passes(self, n_rows: int) -> Iterator[np.ndarray | slice]:
-        """The order of the rows in each pass of `fit`: as given, or shuffled by random_state."""
+        """Yield the order of the rows in each pass of `fit`: as given, or shuffled."""
         n_epochs = integer_at_least("n_epochs", self.n_epochs, 1)
         random = None if self.random_state is None else check_random_state(self.random_state)
         for _ in range(n_epochs):
@@ -276,7 +276,7 @@ class StreamEstimator(Written, BaseEstimator):
     # --- reading ---------------------------------------------------------------------------------
 
     def known(self) -> Learned:
-        """What has been learned so far, or an error where that is nothing."""
+        """Return what was learned, or raise an error if that is nothing."""
         learned = self.learned
         if learned is None:
             raise NotFittedError(
@@ -299,7 +299,7 @@ class StreamEstimator(Written, BaseEstimator):
         return self.known().labels
 
     def readout(self) -> str:
-        """What predicts: the model as it is."""
+        """Return the readout that predicts: the last model."""
         return "last"
 
     def encoded(self, X: Any) -> Any:
@@ -330,11 +330,11 @@ class StreamEstimator(Written, BaseEstimator):
             return learned.machine.scores(rows, self.readout()), learned
 
     def no_deviations(self) -> str | None:
-        """Why nothing is known of how far targets lie from predictions, if so."""
+        """Return why the deviations of targets from predictions are unknown, or None."""
         return self.known().machine.no_deviations()
 
     def _read_deviations(self, X: Any) -> tuple[np.ndarray, np.ndarray, Learned]:
-        """The scores of rows, the deviations of targets from them, and what had been learned."""
+        """Return scores, deviations of targets, and what had been learned."""
         why_not = self.no_deviations()
         if why_not is not None:
             raise ValueError(why_not)
@@ -345,7 +345,7 @@ class StreamEstimator(Written, BaseEstimator):
             return scores, deviations, learned
 
     def _read_one(self, x: Any) -> tuple[np.ndarray, Learned]:
-        """The scores of one row, of shape (outputs,), and what had been learned at that moment."""
+        """Return the scores of one row, of shape (outputs,), and what had been learned."""
         learned = self.known()
         with learned.machine.gate:
             return self._score_one(learned, x), learned
@@ -356,7 +356,7 @@ class StreamEstimator(Written, BaseEstimator):
 
     @property
     def loss_watch(self) -> LossWatch:
-        """What is known of the losses that `prequential` has seen, for its events."""
+        """Return the statistics of the losses, for drift events."""
         return self.__dict__.get("_watch", LossWatch())
 
     @loss_watch.setter
@@ -381,7 +381,7 @@ class StreamEstimator(Written, BaseEstimator):
         return files.machine_from_arrays(self, header, arrays, single_output, kernel, max_bytes)
 
     def take_over(self, learned: Learned, header: dict[str, Any] | None = None) -> None:
-        """Become the model that a file, or a fleet, has."""
+        """Take over the model of a file or a fleet."""
         names = (header or {}).get("feature_names")
         files.check_names(names, learned)
         self._knowledge = learned

@@ -42,7 +42,7 @@ _PLAIN = {
 
 
 def kernel_of(model: Any, n_features: int, X: Any = None) -> Kernel:
-    """The kernel of a model's parameters with all its numbers; X is all the data there will be."""
+    """Return the kernel of a model's parameters with all its numbers; X is the whole data."""
     gamma, scaling = model.gamma, as_scaling(model.scaling)
     if gamma == "scale" and scaling.is_scaled:
         raise ValueError(
@@ -85,7 +85,7 @@ def budget_of(model: Any) -> Any:
 
 
 def may_fold(model: Any) -> bool:
-    """Whether a model's parameters allow a weight per explicit feature in place of points."""
+    """Return whether a model's parameters allow a weight per feature instead of points."""
     kernel = model.kernel
     is_known = isinstance(kernel, Kernel) or (isinstance(kernel, str) and kernel in kernel_names())
     has_features = is_known and as_kernel(kernel, {}).has_features
@@ -187,7 +187,7 @@ def _regularization_of(model: Any, update: Any, parts: tuple[Any, ...]) -> float
 
 
 def _check_predictor(model: Any, choice: Choice) -> None:
-    """What predicts must go with the other parts."""
+    """Check that the predictor goes with the other parts."""
     name = one_of("predictor", model.predictor, list(type(model).predictors))
     if name == "averaged" and not choice.update.keeps_sum:
         raise ValueError(

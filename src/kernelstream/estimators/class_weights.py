@@ -16,7 +16,7 @@ def class_weighted(
     class_weight: Any, labels: Labels, codes: np.ndarray, weight: np.ndarray,
     counts: np.ndarray | None, whole_data: bool,
 ) -> tuple[np.ndarray, np.ndarray | None]:  # fmt: skip
-    """The weights of rows times those of their classes, and the weight of every class so far.
+    """Return the weights of rows times those of their classes, and each class's weight.
 
     `codes` are the labels as numbers, as a machine learns them, and `counts` the weight of every
     class before these rows. With `whole_data` there are no rows but these.

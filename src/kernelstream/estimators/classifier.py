@@ -201,7 +201,7 @@ class KernelClassifier(Classifying, KernelEstimator):
         return structure
 
     def no_probabilities(self) -> str | None:
-        """Why there is no `predict_proba`, if so."""
+        """Return why there is no `predict_proba`, or None."""
         if self.loss == "log_loss" or as_update(self.update).is_second_order:
             return None
         return (

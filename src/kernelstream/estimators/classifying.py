@@ -152,7 +152,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return labels
 
     def no_probabilities(self) -> str | None:
-        """Why there is no `predict_proba`, if so."""
+        """Return why there is no `predict_proba`, or None."""
         return None
 
     def learn_one(self, x: np.ndarray, y: Any) -> Self:
@@ -239,7 +239,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
 
     @available_unless(lambda model: model.no_probabilities())
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probabilities of the classes.
+        """Return the probabilities of the classes.
 
         With ``loss="log_loss"`` those of the model (22). A second-order learner fits the labels by
         least squares, and knows how certain its scores are: then a class is as probable as it is
@@ -258,7 +258,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
 
     @available_unless(lambda model: model.no_probabilities())
     def predict_proba_one(self, x: Any) -> dict[Any, float]:
-        """Probabilities of the classes for one row, by class.
+        """Return the probabilities of one row, by class.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return self._scores(X)
 
     def label_scores(self, X: Any) -> np.ndarray:
-        """The scores of rows, one for every label; of two declared labels, that of the second.
+        """Return the scores of rows, one per label; for two declared labels, the second's.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return self.per_label(scores), learned.labels
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """The label of each row with the highest score; NaN is that of a label not known yet."""
+        """Return the label with the highest score; NaN marks a label not known yet."""
         labels = self._known_labels()
         return labels.as_array()[labels.predicted(np.where(np.isnan(scores), -np.inf, scores))]
 
@@ -367,7 +367,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
 def _of_weight(
     labels: Labels, y: np.ndarray, rows: np.ndarray
 ) -> tuple[Labels, np.ndarray, list[int]]:
-    """`Labels.including`, for some rows: those that have a weight."""
+    """Apply `Labels.including` to the rows that have a weight."""
     try:
         labels, found, new = labels.including(y[rows])
     except BadRow as bad:  # which counted these rows

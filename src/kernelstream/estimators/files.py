@@ -102,7 +102,7 @@ def with_header(
 
 
 def most_bytes(max_bytes: Any, content: bytes) -> int | None:
-    """How much memory a file's model may take; "auto": 1 GiB, or eight times the file's size."""
+    """Return the memory limit of a file's model; "auto": 1 GiB, or eight times its size."""
     if max_bytes is None:
         return None
     if isinstance(max_bytes, str):
@@ -176,7 +176,7 @@ def _listed(numbers: np.ndarray | None) -> list[float] | None:
 
 
 def described(machine: Machine, arrays: dict[str, np.ndarray]) -> dict[str, Any]:
-    """What a file says of one machine beside its arrays."""
+    """Return the header of one machine in a file."""
     return {
         "kernel": to_json(machine.kernel, arrays),
         "n_slots": machine.n_slots,

@@ -252,7 +252,7 @@ class Intake:
         raise BadRow(row, "Input X contains infinity: leave this row out")
 
     def _rows_elsewhere(self, X: Any, y: Any, **options: Any) -> Any:
-        """X as rows of a device, and y checked; the machine refuses rows that are not finite."""
+        """Return X as rows of a device, and y checked; the machine refuses other numbers."""
         model, learned = self.model, self.learned
         n_features = None if learned is None else learned.row_width
         if X.ndim != 2 or not X.shape[0]:

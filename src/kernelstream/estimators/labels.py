@@ -73,7 +73,7 @@ class Labels:
         return _array_of(self.names, self.dtype)
 
     def to_json(self) -> dict[str, Any]:
-        """What a file keeps of the labels."""
+        """Return the entries of a file's header for the labels."""
         dtype = None if self.dtype is None else self.dtype.str
         return {"names": self.names, "dtype": dtype, "single_output": self.single_output}
 
@@ -135,7 +135,7 @@ class Labels:
         return labels
 
     def including(self, y: np.ndarray) -> tuple["Labels", np.ndarray, list[int]]:
-        """Labels extended by the new ones in y, y as numbers, and the rows where new ones begin."""
+        """Return extended labels, y as numbers, and the rows at which new labels begin."""
         if len(y) <= _FEW:  # most of the time of such a block would be spent below
             known = list(map(self.index.get, y.tolist()))
             if None not in known:
@@ -239,7 +239,7 @@ def as_block(name: Any) -> Any:
 
 
 def as_labels(y: Any) -> np.ndarray:
-    """y as one label per row, or an error that says what it is instead."""
+    """Return y as one label per row, or raise an error that describes y."""
     if type(y) is not np.ndarray or y.ndim != 1:
         y = column_or_1d(as_written(y), warn=True)
     if y.dtype.kind == "f":
@@ -287,7 +287,7 @@ def sound_labels(y: np.ndarray) -> np.ndarray:
 
 
 def problem_of(name: Any) -> str | None:
-    """What is wrong with a label, if anything is."""
+    """Return the problem with a label, or None."""
     name = _plain(name)
     if isinstance(name, float) and math.isfinite(name) and name != math.floor(name):
         return f"that is continuous: {_FOR_NUMBERS}"

@@ -64,7 +64,7 @@ class Means(NamedTuple):
         return means, self._with_marks(X, missing)
 
     def including_row(self, X: np.ndarray) -> tuple["Means", np.ndarray]:
-        """`including`, for one row of weight one."""
+        """Include one row of weight one."""
         if self.marked.size or not math.isfinite(np.vdot(X, X)):  # something may be missing
             return self.including(X, _ONCE)
         return Means(self.n_rows + 1, self.total + X[0], self.n_missing, self.marked), X
@@ -91,7 +91,7 @@ class Means(NamedTuple):
         return self._replace(total=total, n_missing=n_missing)
 
     def to_json(self) -> dict[str, Any]:
-        """What a file keeps of it."""
+        """Return the entries of a file's header."""
         return {
             "n_rows": self.n_rows,
             **{name: getattr(self, name).tolist() for name in ("total", "n_missing", "marked")},
@@ -132,7 +132,7 @@ def _add_rows(X, counts, total):
 
 
 def new_means(missing: Any, X: Any, markable: Any = None) -> Means | None:
-    """What fills in missing values of rows like X, or None where they are errors.
+    """Return the means that fill missing values of rows like X; None: an error.
 
     In sparse rows they are: what is not there is zero. `markable` are the features of which it is
     worth knowing that they are missing; None: all.

@@ -112,11 +112,11 @@ class Detecting(OutlierMixin, StreamEstimator):
             return scores[:, 0] - self._threshold(learned.machine)
 
     def decode(self, scores: np.ndarray, margins: np.ndarray) -> np.ndarray:
-        """+1 where the score reaches the margin, otherwise -1."""
+        """Return +1 where the score reaches the margin, otherwise -1."""
         return np.where(scores[:, 0] >= margins, 1, -1)
 
     def predict(self, X: Any) -> np.ndarray:
-        """+1 for a familiar row, -1 for an alarm.
+        """Return +1 for a familiar row, -1 for an alarm.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Detecting(OutlierMixin, StreamEstimator):
         return float(self._read_one(x)[0][0])
 
     def predict_one(self, x: np.ndarray) -> int:
-        """+1 or -1 for one row, without the overhead of `predict`.
+        """Return +1 or -1 for one row, without the overhead of `predict`.
 
         Parameters
         ----------

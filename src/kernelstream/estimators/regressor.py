@@ -232,7 +232,7 @@ class KernelRegressor(Regressing, KernelEstimator):
     waiting_rows: int = 10_000
 
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
-        """`coef_`, of shape (features,), as scikit-learn's linear regressors have it."""
+        """Return `coef_`, of shape (features,), as linear regressors of scikit-learn do."""
         return weights[0]
 
     def has_diverged(self, scores: np.ndarray, targets: np.ndarray) -> bool:

@@ -101,7 +101,7 @@ class KernelEstimator(StreamEstimator):
     predictors: ClassVar[tuple[str, ...]] = ("last", "averaged")
 
     def shown_weights(self, weights: np.ndarray) -> np.ndarray:
-        """`coef_` from the weights of every output."""
+        """Return `coef_` from the weights of every output."""
         return weights
 
     def comparable_targets(self, rows: Rows) -> np.ndarray:
@@ -111,7 +111,7 @@ class KernelEstimator(StreamEstimator):
     def worse_than_baseline(
         self, scores: np.ndarray, y: np.ndarray, before: np.ndarray
     ) -> tuple[float, float]:
-        """At how many rows scores are worse than what targets before say, and at how many better.
+        """Count the rows at which scores are worse, and better, than earlier targets.
 
         Scores have a row each.
         """
@@ -193,7 +193,7 @@ class KernelEstimator(StreamEstimator):
             )
 
     def readout(self) -> str:
-        """What predicts, `predictor`, if it has been kept from the first row on."""
+        """Return the predictor, if it was kept from the first row on."""
         name = one_of("predictor", self.predictor, list(type(self).predictors))
         if self.learned is not None and not self.learned.machine.knows(name):
             raise ValueError(

@@ -144,7 +144,7 @@ class SavedByKey(Written, PartitionedByKey):
     def _take_over(
         self, header: dict[str, Any], arrays: dict[str, np.ndarray], max_bytes: int | None
     ) -> None:
-        """Become the fleet that a file describes."""
+        """Take over the fleet of a file."""
         keys, last = keys_from_array(arrays["keys"]), arrays["last"]
         self.n_rows_ = integer_at_least("n_rows", header["n_rows"], 0)
         for name in ("max_models", "idle_rows"):

@@ -63,7 +63,7 @@ def _new_workspace(models: Models) -> Workspace:
 
 
 def _alone(array: np.ndarray) -> np.ndarray:
-    """An array like this whose cache lines are its own: threads that share one wait for it."""
+    """Return an array like this on cache lines of its own, so that threads do not wait."""
     memory = np.zeros(array.nbytes + 2 * CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE
     return memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -310,7 +310,7 @@ class ModelStore:
             self._set(connection, about._replace(total=total))
 
     def begin(self, mark: dict[str, Any] | None) -> None:
-        """Be the store of a fleet: a new one, or one that was saved at a mark."""
+        """Attach the store to a fleet: a new one, or one saved at a mark."""
         with self._lock:
             about = self._about
             if mark is None:

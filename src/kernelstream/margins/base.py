@@ -51,7 +51,7 @@ class Margin(Part):
         return False
 
     def to_rule(self, first_step: float) -> Any:
-        """The compiled rule; `first_step` is that of f, for margins that have none of their own."""
+        """Return the compiled rule; `first_step` is the step size of f, for margins without one."""
         raise TypeError(f"{type(self).__name__} must say its rule.")
 
     def state(self, first_step: float) -> MarginState:

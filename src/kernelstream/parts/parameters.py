@@ -10,7 +10,7 @@ AnyClass = TypeVar("AnyClass", bound=type)
 
 @dataclass_transform(eq_default=False)
 def parameters(cls: AnyClass) -> AnyClass:
-    """Class decorator: make `__init__` of the annotated attributes, which stores its arguments.
+    """Make `__init__` from the annotated attributes (a class decorator).
 
     The class is a dataclass without comparison and repr, so that scikit-learn's `clone`,
     `get_params` and `set_params` work as with an `__init__` by hand. Parameters of a base class

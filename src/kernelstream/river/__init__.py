@@ -177,7 +177,7 @@ class _Detecting(Adapter, base.AnomalyDetector):
         self._learn_many(X)
 
     def score_many(self, X: Any) -> Any:
-        """`score_one` of each row."""
+        """Return `score_one` of each row."""
         if not self._is_fitted:
             return like(X, np.zeros(len(X)))
         return like(X, -self._model.decision_function(self._block(X)))

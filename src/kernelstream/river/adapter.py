@@ -129,7 +129,7 @@ class Adapter(base.Estimator):
         self._report(sifted.bad)
 
     def _are_table(self, rows: Any) -> bool:
-        """Whether a row or a frame is a table, as the first one was: not all of it are numbers."""
+        """Return whether a row or a frame is a table: it has other entries than numbers."""
         if self._is_fitted or not self._allows_nan():
             return self._has_tables
         if isinstance(rows, dict):
@@ -149,7 +149,7 @@ class Adapter(base.Estimator):
 
     @contextmanager
     def _widened(self, names: Any) -> Iterator[None]:
-        """Every name has a place in the rows; if what follows fails, all is as it was before."""
+        """Give every name a position in the rows; restore everything if the block fails."""
         columns, model, width = dict(self._columns), self._model, self._width()
         try:
             self._add_columns(names)
@@ -161,7 +161,7 @@ class Adapter(base.Estimator):
             raise
 
     def _known(self, table: Any, names: Any) -> Any:
-        """A row or a frame that is to be learned, without columns that the first one did not have.
+        """Return a row or a frame without columns that the first one did not have.
 
         It is told once that there are such.
         """
@@ -217,7 +217,7 @@ class Adapter(base.Estimator):
             )
 
     def _block(self, X: Any) -> Any:
-        """The rows of a frame for predictions; features that were never learned play no part."""
+        """Return the rows of a frame for predictions, without unknown features."""
         if self._has_tables:
             names = set(self._model.feature_names_in_)
             return X[[name for name in X.columns if str(name) in names]]

@@ -59,7 +59,7 @@ def faint(away, most):
 
 @helper
 def _likelihood(away, sd):
-    """The logarithm of a normal density, which falls no more beyond five standard deviations."""
+    """Return the logarithm of a normal density, constant beyond five deviations."""
     z = min(abs(away) / sd, _FAR)
     return -0.5 * z * z - math.log(sd)
 
@@ -73,7 +73,7 @@ class NoBreaks(NamedTuple):
         return 0
 
     def judge(self, mean, square, n_rows, y):
-        """What becomes of a target, which has not been counted yet."""
+        """Return the target after clipping, before it is counted."""
         return COUNTS
 
 

@@ -38,7 +38,7 @@ class Columns(NamedTuple):
     order: str | None
 
     def to_json(self) -> dict[str, Any]:
-        """As a cell's header has it; the order is no part of a model."""
+        """Return the columns as a cell's header has them; their order does not matter."""
         return {
             "keys": list(self.keys), "key_types": list(self.key_types),
             "features": list(self.features), "is_array": self.is_array, "target": self.target,
@@ -77,7 +77,7 @@ class Columns(NamedTuple):
         return Columns(keys, key_types, chosen, is_array, target, order)
 
     def key_names(self) -> list[str]:
-        """What the keys are called on their way to Python."""
+        """Return the names of the key columns in Python."""
         return [f"ks_key_{i}" for i in range(len(self.keys))]
 
     def prepared(self, df: DataFrame, blocks: int, y_type: str | None) -> DataFrame:
@@ -133,7 +133,7 @@ def _key_type(name: str, kind: Any) -> str:
 
 
 def matrix(values: Any, n_features: int, skips: bool) -> Any:
-    """Rows from a column of arrays: a matrix, or a list of rows if some have another width."""
+    """Return rows from a column of arrays: a matrix, or a list of rows of other widths."""
     rows = [np.zeros(0) if value is None else value for value in values]
     lengths = np.fromiter(map(len, rows), np.int64, len(rows))
     wrong = np.flatnonzero(lengths != n_features)
@@ -207,7 +207,7 @@ class Job(NamedTuple):
         return fleet
 
     def facts(self) -> "Facts":
-        """What can be said of all fleets of this job."""
+        """Return the parameters of all fleets of this job."""
         return _facts(self.template)
 
     def prepared(self, df: DataFrame) -> DataFrame:
@@ -215,7 +215,7 @@ class Job(NamedTuple):
         return self.columns.prepared(df, self.blocks, self.facts().y_type)
 
     def cell(self, fleet: KeyedFleet) -> bytes:
-        """A fleet as it is kept by Spark: the bytes of its file, and what it was learned from."""
+        """Return a fleet as Spark keeps it: its file's bytes, and its job."""
         return fleet.to_bytes(described(self.columns, self.blocks))
 
     def fleet(self, content: bytes, block: int) -> KeyedFleet:
@@ -239,7 +239,7 @@ class Job(NamedTuple):
         return fleet
 
     def rows(self, fleet: KeyedFleet, frame: pd.DataFrame) -> tuple[list[Any], Any, Any]:
-        """Keys, features and targets of rows that Spark has sent."""
+        """Return the keys, features and targets of rows from Spark."""
         skips = fleet.prototype.skips_bad_rows()
         x = matrix(frame[X], fleet.n_features or 0, skips)
         kind = self.facts().y_type
@@ -255,7 +255,7 @@ OTHER_BLOCKS = (
 
 
 def described(columns: Columns, blocks: int) -> dict[str, Any]:
-    """What joins the header of a fleet that is kept by Spark."""
+    """Return the extra header entries of a fleet that Spark keeps."""
     return {"spark": {"version": _VERSION, "blocks": blocks, "columns": columns.to_json()}}
 
 

@@ -33,7 +33,7 @@ def with_job(models: DataFrame, job: Job) -> DataFrame:
 
 
 def job_of(models: DataFrame) -> Job:
-    """What the models of a table learn."""
+    """Return the task of a table's models."""
     fields = {field.name: field for field in models.schema.fields}
     text = fields["cell"].metadata.get(_METADATA) if "cell" in fields else None
     if text is None:
@@ -203,7 +203,7 @@ def reshard(models: DataFrame, blocks: int) -> DataFrame:
 
 
 def _taken_apart(job: Job) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Cells to a row for every model, and one for what each cell has counted."""
+    """Yield a row for every model of a cell, and one for its counts."""
     columns = job.columns
     names = [*columns.key_names(), "block", "model", "counts"]
 

@@ -58,7 +58,7 @@ def learn_frame(job: Job, fleet: KeyedFleet, frame: pd.DataFrame) -> tuple[Any, 
 
 
 def predict_frame(job: Job, fleet: KeyedFleet, frame: pd.DataFrame) -> tuple[Any, Any]:
-    """Predictions and scores of rows."""
+    """Return predictions and scores of rows."""
     with _named(job, frame):
         skips = fleet.prototype.skips_bad_rows()
         features = matrix(frame[X], fleet.n_features or 0, skips)
@@ -71,7 +71,7 @@ def predict_frame(job: Job, fleet: KeyedFleet, frame: pd.DataFrame) -> tuple[Any
 
 
 def answer_fields(job: Job) -> list[st.StructField]:
-    """What the columns of predictions and scores are."""
+    """Return the columns of predictions and scores."""
     number = st.DoubleType()
     score = st.ArrayType(number) if job.facts().has_score_per_class else number
     kind = _TYPES[job.facts().y_type][0]

@@ -101,7 +101,7 @@ def learn_stream(
 
 
 def _first_cells(df: DataFrame, models: DataFrame | None, job: Job) -> DataFrame:
-    """A cell for every block. So a block without one is a block of another number of blocks."""
+    """Create a cell for every block, so that a missing cell is an error."""
     numbers = df.sparkSession.range(job.blocks).select(
         numbered(fn.col("id"), job.blocks).alias("block")
     )
@@ -166,7 +166,7 @@ class _Learner(StatefulProcessor):
         self.cell = handle.getValueState(STATE, "cell binary")
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802
-        """The first cell of a block."""
+        """Return the first cell of a block."""
         content = bytes(initialState["cell"].iloc[0])
         self.job.fleet(content, key[0])  # refuses what is not sound
         self.cell.update((content,))
@@ -188,14 +188,14 @@ class _Learner(StatefulProcessor):
         yield self.answer(block, fleet, frame, said, learned)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def schema(self, order_type: st.DataType) -> st.StructType:
         """Return the columns of what is told of a batch."""
         raise NotImplementedError
 
     def answer(self, block: int, fleet: Any, frame: Any, said: Any, learned: bytes) -> Any:
-        """What is told of the rows of a block."""
+        """Return the report on the rows of a block."""
         raise NotImplementedError
 
 

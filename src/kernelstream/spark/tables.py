@@ -177,7 +177,7 @@ def fit_average(
     preset: str = "sog-svr", task: str | None = None, parts: int = 8, fan_in: int = 8,
     **params: Any,
 ) -> Any:  # fmt: skip
-    """One model of all rows of a table: parts of it learn side by side, and a tree averages them.
+    """Learn one model from a table: partitions learn in parallel, a tree averages them.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def fit_average(
 def _part_learner(
     preset: str, task: str, params: dict[str, Any], classes: Any, n_features: int | None
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What makes a model of every part of a table."""
+    """Return the function that makes a model of every partition."""
 
     kind = y_type(task, classes)
 

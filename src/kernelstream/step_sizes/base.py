@@ -50,7 +50,7 @@ class StepSizeRule(Protocol):
         raise NotImplementedError
 
     def next_step(self, first, eta, felt, n_seen, slope):
-        """The next step of a parameter that began at `first` and is at `eta`; (33), (51), (57)."""
+        """Return the next step size, from `first` and the present eta; (33), (51), (57)."""
         raise NotImplementedError
 
     def next_felt(self, felt, correlation, objective):

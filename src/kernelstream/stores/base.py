@@ -85,7 +85,7 @@ class Store(Protocol):
     def features(
         self, n_points: int, X: Any, x: np.ndarray, y: np.ndarray, weight: np.ndarray
     ) -> Any:
-        """Explicit features of rows to learn, (rows, features); stores of points have none."""
+        """Return explicit features of rows to learn; stores of points have none."""
         ...
 
     def at(self, slots: np.ndarray) -> tuple[Any, np.ndarray]:
@@ -93,7 +93,7 @@ class Store(Protocol):
         ...
 
     def writer(self, X: Any, x: np.ndarray, values: Values | None) -> Any:
-        """What the loop is given to write rows of X as points: a rule with `write_points`.
+        """Return the loop's writer of rows as points: a rule with `write_points`.
 
         Stores of points need no values.
         """

@@ -148,7 +148,7 @@ class DenseStore(Slots):
         return SlotWriter(self.rows, self.row_cache, X, x, *old)
 
     def _new_entry(self, n: int) -> tuple[np.ndarray, ...]:
-        """Room for n overwritten points, and some more; the first of a block is lent."""
+        """Return room for n overwritten points and more, lent to the first of a block."""
         n = max(4 * n, _JOURNAL)
         if self.journal:
             return self._room_for(n)

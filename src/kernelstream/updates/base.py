@@ -198,7 +198,7 @@ class Update(Part):
         """Raise a ValueError if what a file says makes no sense for so many points."""
 
     def n_capped(self, state: Any) -> Any:
-        """At how many rows a step was cut, of one model or of many; None where none ever is."""
+        """Return the number of capped steps, of one model or many; None: never any."""
         return None
 
     def to_rule(self) -> Any:

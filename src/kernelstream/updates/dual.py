@@ -238,7 +238,7 @@ def move_both(update, gram, dual, n, k, g, both, epsilon, share, gain):
 
 @helper
 def share_in_box(gram, n, to, rise):
-    """How much of a step to take that the box has bent: all of it, if the dual rises to its end."""
+    """Return the share of a step that the box bent: all, if the dual rises to its end."""
     slope, bend = 0.0, 0.0
     for m in range(n):
         slope += to[0, m] * rise[0, m] + to[1, m] * rise[1, m]

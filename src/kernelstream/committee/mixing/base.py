@@ -19,11 +19,11 @@ class Mixing(Part):
     gives_deviations = False  # whether it knows how far targets lie from mixed scores
 
     def new_state(self, n_members: int, n_outputs: int) -> Any:
-        """What it remembers before any row has been seen: a record of arrays."""
+        """Return the state before any row: a record of arrays."""
         raise TypeError(f"{type(self).__name__} must say what it remembers.")
 
     def widened(self, state: Any, n_outputs: int) -> Any:
-        """What it remembers, where members have so many outputs from now on."""
+        """Return the state for members with another number of outputs."""
         return state
 
     def learn(
@@ -37,7 +37,7 @@ class Mixing(Part):
         raise TypeError(f"{type(self).__name__} must say how it learns.")
 
     def calls(self, state: Any, scores: np.ndarray, y: np.ndarray) -> list[Call]:
-        """The calls of compiled code that learn the row in `scores` and `y`; none: see `learn`."""
+        """Return the compiled calls that learn the row in `scores` and `y`; none: use `learn`."""
         return []
 
     def mix(self, state: Any, scores: np.ndarray) -> np.ndarray:
@@ -45,7 +45,7 @@ class Mixing(Part):
         raise TypeError(f"{type(self).__name__} must say how it mixes.")
 
     def deviations(self, state: Any, scores: np.ndarray) -> np.ndarray:
-        """The standard deviation of y around each mixed score, where it `gives_deviations`."""
+        """Return the standard deviation of y around each mixed score, if `gives_deviations`."""
         raise TypeError(f"{type(self).__name__} must say how far y may be.")
 
     def weights(self, state: Any) -> np.ndarray:

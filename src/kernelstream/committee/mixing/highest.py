@@ -42,7 +42,7 @@ class ThresholdRule(NamedTuple):
 
 
 def threshold_rule(nu: float, rate: float, n_first: float, quantiles: float = 1.0) -> ThresholdRule:
-    """The rule of a threshold that begins at a multiple of the normal distribution's quantile nu.
+    """Return the rule of a threshold, which begins at a multiple of the normal quantile nu.
 
     Scores that are standardised have theirs near it, but for the rarest. From zero it would take
     too many alarms to get there.
@@ -193,7 +193,7 @@ class HighestMean(Mixing):
         )  # fmt: skip
 
     def _run(self, *given: Any) -> Any:
-        """What was said, and the losses."""
+        """Return the mixed scores and the losses."""
         arguments = self._arguments(*given)
         _mix_novelty(*arguments)
         return arguments[-2:]

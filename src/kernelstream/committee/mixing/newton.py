@@ -93,7 +93,7 @@ def _combine(weights, scores, n, out):
 
 @helper
 def _softmax(z, p):
-    """Probabilities; return the logarithm of their sum before they were divided by it."""
+    """Write probabilities; return the logarithm of their normalizing sum."""
     top = z[0]
     for k in range(z.shape[0]):
         top = max(top, z[k])
@@ -108,7 +108,7 @@ def _softmax(z, p):
 
 @helper
 def _newton_step(weights, hessian, decay, ridge, scores, n, z, label, weight, work):
-    """One Newton step on the log loss, of limited length: g = S (p - e_y), H = Cov_q(S).
+    """Take one Newton step of limited length on the log loss: g = S (p - e_y), H = Cov_q(S).
 
     q is p with a small share of every class.
     """
@@ -143,7 +143,7 @@ def _newton_step(weights, hessian, decay, ridge, scores, n, z, label, weight, wo
 
 @compiled
 def _mix_labels(state, limit, scores, work, out):
-    """Mixed scores of rows, by the weights as they are."""
+    """Return the mixed scores of rows with the present weights."""
     for i in range(scores.shape[1]):
         _mix_row(state, limit, scores, i, work)
         _write_scores(work.said, out[i])
@@ -193,7 +193,7 @@ def _rarity(state, k):
 
 @helper
 def _known(state, label):
-    """How much a row counts for the weights: members know nothing yet of a class that is new."""
+    """Return the weight of a row: members know nothing yet of a new class."""
     few = _FEW * state.late[label]
     return state.counts[label] / (state.counts[label] + few) if few > 0.0 else 1.0
 

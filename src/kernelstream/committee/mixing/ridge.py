@@ -71,7 +71,7 @@ _MOST_FAR = 400.0  # in succession: the limit is then larger than any number
 
 @helper
 def _shares(error, share):
-    """Shares of the members in the centre, by the inverse square of their mean squared error."""
+    """Compute the members' shares in the centre from their mean squared errors."""
     least = error[0]
     for e in range(error.shape[0]):
         least = min(least, error[e])
@@ -86,7 +86,7 @@ def _shares(error, share):
 
 @helper
 def _predict_level(level, ridge, said, work, apart):
-    """What a stacking makes of what members said, and the centre; h is written into `apart`."""
+    """Return the stacked prediction and the centre; write h into `apart`."""
     n = level.error.shape[0]
     _shares(level.error, work.share)
     centre, lowest, highest = 0.0, said[0], said[0]
@@ -245,7 +245,7 @@ class RidgeStacking(Mixing):
         )  # fmt: skip
 
     def _run(self, *given: Any) -> Any:
-        """What was said, the losses, and how far targets may be from it."""
+        """Return the mixed predictions, the losses and the deviations of targets."""
         arguments = self._arguments(*given)
         _stack_numbers(*arguments)
         return arguments[-3:]
@@ -270,7 +270,7 @@ class RidgeStacking(Mixing):
         return share_believed(state.caution) * shares
 
     def _linear(self, level: RidgeLevel) -> np.ndarray:
-        """What a level multiplies each prediction with, before it is limited."""
+        """Return the factor of each prediction at a level, before it is limited."""
         n = len(level.error)
         share = np.zeros(n)
         _shares(level.error, share)

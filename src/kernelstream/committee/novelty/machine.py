@@ -184,7 +184,7 @@ class NoveltyMachine(Learner):
         return Scanned(scores, margin, said, n_points)
 
     def _seen(self, X: Any, weight: np.ndarray, learns: bool) -> np.ndarray:
-        """What the members see of rows; a sketch learns from them."""
+        """Return the rows that members see; a sketch learns from them."""
         if not self.is_sparse:
             return X.astype(np.float64, copy=False)
         if not self.sizes["sketched"]:
