@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kernelstream as ks
-from kernelstream.cli import run as runs
+from kernelstream.cli import run_options
 from kernelstream.cli.app import app
 
 pytestmark = pytest.mark.usefixtures("without_compiler")
@@ -92,11 +92,11 @@ def test_the_old_prediction_stays_until_the_new_one_is_whole(folder):
 
 
 def test_what_a_run_remembers_of_its_past_is_bounded(monkeypatch):
-    monkeypatch.setattr(runs, "_MOST_LINES", 20)
-    progress = runs.Progress()
+    monkeypatch.setattr(run_options, "_MOST_LINES", 20)
+    progress = run_options.Progress()
     for block in range(1000):
         progress.n_rows = block
-        runs._note(None, progress)
+        progress.note(None)
     rows = [line[0] for line in progress.series]
     assert len(rows) <= 20
     assert rows[-1] == 999

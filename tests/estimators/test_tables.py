@@ -150,7 +150,7 @@ def test_errors_name_the_remedy():
         learned.predict(FRAME.assign(extra=1))
     with pytest.raises(ValueError, match="give a data frame"):
         learned.predict(np.zeros((2, 3)))
-    with pytest.raises(ValueError, match=r"income is missing: .* missing='mean'"):
+    with pytest.raises(ValueError, match=r"income is missing \(NaN\): .* missing='mean'"):
         model(missing="error").partial_fit(FRAME, LABELS)
     with pytest.raises(TypeError, match="begin with a dictionary or a data frame"):
         model().partial_fit(np.eye(3), ["a", "b", "c"]).learn_one({"a": 1.0}, "a")

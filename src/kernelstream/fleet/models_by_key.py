@@ -246,7 +246,7 @@ class ModelsByKey:
         >>> import kernelstream as ks
         >>> fleet = ks.KeyedFleet("svmd", "regressor", budget=32)
         >>> fleet.bytes_per_model(n_features=10)
-        3496
+        3816
         """
         n_features = self.n_features if n_features is None else n_features
         if n_features is None:

@@ -19,6 +19,7 @@ def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
     >>> import warnings
     >>> from kernelstream.parts import warn_user
     >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
     ...     warn_user("scale the rows")
     >>> str(caught[0].message)
     'scale the rows'
