@@ -185,7 +185,7 @@ class Classifying(ClassifierMixin, StreamEstimator):
         return self.class_weight is None and super()._learns_in_place(learned)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return scores: one a row for two classes (positive: the second), otherwise one a class.
+        """Return one score per row for two classes (positive: the second), or one per class.
 
         Parameters
         ----------

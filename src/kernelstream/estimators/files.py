@@ -17,8 +17,8 @@ from kernelstream.files.bytes import from_bytes as read_bytes
 from kernelstream.files.parts import SAVEABLE, from_json, params_to_json, to_json
 from kernelstream.kernels import Kernel
 from kernelstream.label_kernels import LabelStructure
-from kernelstream.learner.machine import Machine, first_slots, refuse_beyond, slots_of
-from kernelstream.learner.plan import versions_of
+from kernelstream.learner.machine import Machine
+from kernelstream.learner.plan import first_slots, refuse_beyond, slots_of, versions_of
 from kernelstream.parts import integer_at_least, one_of
 from kernelstream.stores import STAGED_ROWS, as_device
 from kernelstream.tables.columns import Columns

@@ -15,8 +15,8 @@ from kernelstream.fleet.baseline import NoBaseline
 from kernelstream.fleet.layout import Layout, Record
 from kernelstream.fleet.missing import filling_of, without_gaps
 from kernelstream.learner.gate import Gate
-from kernelstream.learner.machine import Machine, Parts, corrects_norms, refuse_beyond
-from kernelstream.learner.plan import most_points
+from kernelstream.learner.machine import Machine
+from kernelstream.learner.plan import Parts, corrects_norms, most_points, refuse_beyond
 from kernelstream.learner.rows import refuse_large
 from kernelstream.learner.scaled import refuse_unfit, unfit
 from kernelstream.learner.state import check_values, new_arrays

@@ -21,13 +21,12 @@ from kernelstream.learner.plan import (
     Model,
     Parts,
     corrects_norms,
-    first_slots,
     refuse_beyond,
     rules_of,
     slots_of,
     versions_of,
 )
-from kernelstream.learner.predicting import READOUTS, deviations_of, scores_of, why_no_deviations
+from kernelstream.learner.predicting import deviations_of, scores_of, why_no_deviations
 from kernelstream.learner.readings import Readings
 from kernelstream.learner.renewal import metric_of, renew_after
 from kernelstream.learner.row_path import RowPath
@@ -56,10 +55,7 @@ from kernelstream.learner.undo import Undo
 from kernelstream.scalings import UNSCALED
 from kernelstream.stores import STAGED_ROWS, Store, Values, store_class
 
-__all__ = [
-    "READOUTS", "Machine", "Model", "Parts", "corrects_norms", "first_slots", "refuse_beyond",
-    "slots_of",
-]  # fmt: skip
+__all__ = ["Machine", "Model", "Parts"]
 
 
 class Machine(Readings, Learner):
